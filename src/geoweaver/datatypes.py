@@ -1,0 +1,239 @@
+"""The nouns: frozen values that the stages exchange; shapes are in the annotations (see docs/conventions.md).
+
+Letters in shapes: F physical frames, N observations, K chunks, E edges, M matches, G camera groups, n frames of one chunk.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
+
+from geoweaver.geometry import SE3, Sim3
+
+
+@dataclass(frozen=True)
+class Camera:
+    """One physical camera: COLMAP's model name and parameters at the original image size, and what its rectified images are."""
+
+    model: str
+    params: tuple[float, ...]
+    width: int
+    height: int
+    calibrated: bool = False
+    """True where the user gave the intrinsics: then no focal is ever corrected."""
+    rectified: tuple[float, float, float, float] | None = None
+    """(fx, fy, cx, cy) of the pinhole images that every later stage sees; None where they are the originals."""
+
+
+class PixelSource(Protocol):
+    """Where a frame's pixels come from; reads are lazy and independent of each other."""
+
+    def read(self, frame: int) -> UInt8[np.ndarray, "height width 3"]: ...
+
+
+@dataclass(frozen=True)
+class Frames:
+    """An ordered sequence: names, times, which camera took each frame, which are keyframes; pixels on demand."""
+
+    names: tuple[str, ...]
+    timestamps: Float[Tensor, "F"]
+    camera: Int[Tensor, "F"]
+    keyframe: Bool[Tensor, "F"]
+    cameras: tuple[Camera, ...]
+    size: tuple[int, int]
+    """(width, height) of the rectified images."""
+    pixels: PixelSource | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A run of frames of one physical camera, in order; neighbours share one frame (C_k)."""
+
+    index: int
+    frames: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+@dataclass(frozen=True)
+class ChunkPrior:
+    """What a prior model says of one chunk, or of one sound piece of it (G_i, Eq. local_priors); depth 0 = unknown."""
+
+    frame: Int[Tensor, "n"]
+    depth: Float[Tensor, "n H W"]
+    confidence: Float[Tensor, "n H W"]
+    cam_from_chunk: SE3
+    intrinsics: Float[Tensor, "n 4"]
+    """(fx, fy, cx, cy) in pixels of the depth map's size."""
+
+    def __post_init__(self) -> None:
+        assert len(self.cam_from_chunk) == len(self.frame), "one camera per frame"
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+@dataclass(frozen=True)
+class Observations:
+    """The index over all chunks: a frame shared by two chunks is observed twice (c(i), T_i^loc)."""
+
+    frame: Int[Tensor, "N"]
+    chunk: Int[Tensor, "N"]
+    cam_from_chunk: SE3
+    intrinsics: Float[Tensor, "N 4"]
+    confidence: Float[Tensor, "N"]
+    """Mean of the valid confidence, normalised by the prior's adapter: it elects the canonical observation."""
+    size: tuple[int, int]
+    """(width, height) that intrinsics and matched pixels refer to."""
+
+    def __post_init__(self) -> None:
+        assert len(self.cam_from_chunk) == len(self.frame), "one camera per observation"
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are (K)."""
+        return int(self.chunk.max()) + 1 if len(self) else 0
+
+
+class EdgeKind(IntEnum):
+    """Why two frames are matched with each other."""
+
+    TEMPORAL = 0
+    CROSS_CHUNK = 1
+    LONG_RANGE = 2
+
+
+@dataclass(frozen=True)
+class ViewGraph:
+    """Pairs of physical frames worth matching, i < j (H = (V, E))."""
+
+    edges: Int[Tensor, "E 2"]
+    kind: Int[Tensor, "E"]
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Dense matches of physical frames, sorted by edge: pixel_i in the edge's first frame, pixel_j in its second (M_ij)."""
+
+    edge: Int[Tensor, "M"]
+    pixel_i: Float[Tensor, "M 2"]
+    pixel_j: Float[Tensor, "M 2"]
+    score: Float[Tensor, "M"]
+    """The matcher's own confidence s_m in [0, 1]."""
+
+    def __len__(self) -> int:
+        return len(self.edge)
+
+
+@dataclass(frozen=True)
+class Correspondences:
+    """One flat table, sorted by edge, with the depth already read at both pixels: all that the optimiser needs (Eq. match_weight)."""
+
+    edge: Int[Tensor, "M"]
+    observation_i: Int[Tensor, "M"]
+    observation_j: Int[Tensor, "M"]
+    pixel_i: Float[Tensor, "M 2"]
+    pixel_j: Float[Tensor, "M 2"]
+    depth_i: Float[Tensor, "M"]
+    """Prior depth at pixel_i in the units of its chunk; 0 where the prior has none."""
+    depth_j: Float[Tensor, "M"]
+    weight: Float[Tensor, "M"]
+
+    def __len__(self) -> int:
+        return len(self.edge)
+
+    def __getitem__(self, rows: Tensor | slice) -> "Correspondences":
+        return Correspondences(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class ChunkLayout:
+    """Where each chunk lies: one similarity per chunk (S_k); chunks of different components are not tied to each other."""
+
+    world_from_chunk: Sim3
+    component: Int[Tensor, "K"]
+
+    def __len__(self) -> int:
+        return len(self.component)
+
+
+@dataclass(frozen=True)
+class FrameState:
+    """Stage 3's variables (Theta_i, Phi_g; Eq. variables)."""
+
+    cam_from_world: SE3
+    depth_scale: Float[Tensor, "F"]
+    """a_i, on top of the globally scaled depth."""
+    depth_shift: Float[Tensor, "F"]
+    """b_i, in world units."""
+    focal_delta: Float[Tensor, "G 2"]
+    """Delta f in pixels, added to the focal of every frame of the group."""
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """What a stage did and why it stopped."""
+
+    name: str
+    objective: tuple[float, ...] = ()
+    seconds_at: tuple[float, ...] = ()
+    """Wall-clock seconds at each entry of `objective`."""
+    median_px: float = float("nan")
+    iterations: int = 0
+    why_stopped: str = ""
+    seconds: float = 0.0
+    rejected_edges: tuple[int, ...] = ()
+    """Indices into the view graph's edges."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """The answer: a camera for every frame, and which of them the data support."""
+
+    names: tuple[str, ...]
+    timestamps: Float[Tensor, "F"]
+    cam_from_world: SE3
+    intrinsics: Float[Tensor, "F 4"]
+    size: tuple[int, int]
+    trusted: Bool[Tensor, "F"]
+    sigma: Float[Tensor, "F 2"]
+    """One sigma of the camera centre (world units) and of the rotation (radians)."""
+    reason: dict[int, str] = field(default_factory=dict)
+    """Why an untrusted frame is not trusted, in words."""
+    reports: tuple[StageReport, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Cameras of some frames, as files hold them: matched to another trajectory by name, else by time, else by index."""
+
+    cam_from_world: SE3
+    index: Int[Tensor, "n"]
+    """Place in the sequence, counted from 0."""
+    names: tuple[str, ...] | None = None
+    timestamps: Float[Tensor, "n"] | None = None
+    trusted: Bool[Tensor, "n"] | None = None
+    """None where the file does not say."""
+
+    def __post_init__(self) -> None:
+        assert len(self.cam_from_world) == len(self.index), "one camera per frame"
+
+    def __len__(self) -> int:
+        return len(self.index)
