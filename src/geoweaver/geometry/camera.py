@@ -143,7 +143,7 @@ def sample_bilinear(
 
 
 def _cell(position: Tensor, extent: int) -> tuple[Tensor, Tensor, Tensor]:
-    """First of the two pixel centres around a position, the fraction towards the second, and if both exist."""
+    """First of the two pixel centres around a position, the fraction towards the second, if both exist."""
     centred = position - 0.5
     inside = (centred >= 0) & (centred <= extent - 1)
     centred = torch.where(inside, centred, 0)

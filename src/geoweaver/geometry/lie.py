@@ -173,7 +173,9 @@ class Sim3:
 
     def __getitem__(self, index: Any) -> Self:
         return type(self)(
-            self.scale[_key(index)], self.rotation[_key(index, _ALL, _ALL)], self.translation[_key(index, _ALL)]
+            self.scale[_key(index)],
+            self.rotation[_key(index, _ALL, _ALL)],
+            self.translation[_key(index, _ALL)],
         )
 
     def __len__(self) -> int:
@@ -181,20 +183,23 @@ class Sim3:
 
 
 def world_camera(world_from_chunk: Sim3, cam_from_chunk: SE3) -> SE3:
-    """cam_from_world of a camera placed by its chunk's similarity, in world units (Eq. stage3_initialization)."""
+    """cam_from_world of a camera placed by its chunk, in world units (Eq. stage3_initialization)."""
     rotation = cam_from_chunk.rotation @ world_from_chunk.rotation.mT
     moved = (rotation @ world_from_chunk.translation[..., None]).squeeze(-1)
     return SE3(rotation, world_from_chunk.scale[..., None] * cam_from_chunk.translation - moved)
 
 
 def _sim3_v(omega: Float[Tensor, "*b 3"], sigma: Float[Tensor, "*b"]) -> Float[Tensor, "*b 3 3"]:
-    """Integral over t in [0, 1] of exp(t (sigma I + [omega]x)): the corner of a matrix exponential, with no small-angle case."""
+    """Integral over t in [0, 1] of exp(t (sigma I + [omega]x)): a corner of one matrix exponential, always smooth."""
     eye = torch.eye(3, dtype=omega.dtype, device=omega.device)
     top = torch.cat([sigma[..., None, None] * eye + hat(omega), eye.expand(*omega.shape, 3)], -1)
-    return torch.linalg.matrix_exp(torch.cat([top, torch.zeros_like(top)], -2))[..., :3, 3:]
+    exponential: Tensor = torch.linalg.matrix_exp(torch.cat([top, torch.zeros_like(top)], -2))
+    return exponential[..., :3, 3:]
 
 
-def _homogeneous(linear: Float[Tensor, "*b 3 3"], translation: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 4 4"]:
+def _homogeneous(
+    linear: Float[Tensor, "*b 3 3"], translation: Float[Tensor, "*b 3"]
+) -> Float[Tensor, "*b 4 4"]:
     bottom = torch.tensor([0.0, 0, 0, 1], dtype=linear.dtype, device=linear.device)
     top = torch.cat([linear, translation[..., None]], -1)
     return torch.cat([top, bottom.expand(*linear.shape[:-2], 1, 4)], -2)

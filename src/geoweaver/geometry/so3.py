@@ -12,7 +12,7 @@ def hat(v: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 3 3"]:
     """The matrix [v]x with [v]x y = v cross y."""
     x, y, z = v.unbind(-1)
     zero = torch.zeros_like(x)
-    return torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).unflatten(-1, (3, 3))
+    return torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).reshape(*x.shape, 3, 3)
 
 
 def _sine_coefficients(angle2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -49,7 +49,11 @@ def so3_log(rotation: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3"]:
     n2 = v.square().sum(-1)
     small = n2 < _SERIES_BELOW**2
     n = torch.where(small, torch.ones_like(n2), n2).sqrt()
-    factor = torch.where(small, 2 / w * (1 - n2 / (3 * w * w)), 2 * torch.atan2(n, w) / n)
+    # w is 0 at half a turn: the branch not taken must stay finite, or its gradient is NaN
+    safe_w = torch.where(small, w, torch.ones_like(w))
+    ratio2 = n2 / safe_w.square()
+    series = 2 / safe_w * (1 - ratio2 / 3 + ratio2.square() / 5)
+    factor = torch.where(small, series, 2 * torch.atan2(n, w) / n)
     return factor[..., None] * v
 
 
@@ -96,7 +100,7 @@ def matrix_from_quaternion(q: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b 3 3"]:
         2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
         2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
     ]  # fmt: skip
-    return torch.stack(rows, -1).unflatten(-1, (3, 3))
+    return torch.stack(rows, -1).reshape(*w.shape, 3, 3)
 
 
 def matrix_from_6d(r6: Float[Tensor, "*b 6"]) -> Float[Tensor, "*b 3 3"]:
@@ -118,4 +122,5 @@ def nearest_rotation(matrix: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]
     u, _, vt = torch.linalg.svd(matrix)
     sign = torch.ones(matrix.shape[:-1], dtype=matrix.dtype, device=matrix.device)
     sign[..., 2] = torch.sign(torch.linalg.det(u @ vt))
-    return u @ (sign[..., None] * vt)
+    nearest: Tensor = u @ (sign[..., None] * vt)
+    return nearest
