@@ -190,7 +190,7 @@ def world_camera(world_from_chunk: Sim3, cam_from_chunk: SE3) -> SE3:
 
 
 def _sim3_v(omega: Float[Tensor, "*b 3"], sigma: Float[Tensor, "*b"]) -> Float[Tensor, "*b 3 3"]:
-    """Integral over t in [0, 1] of exp(t (sigma I + [omega]x)): a corner of one matrix exponential, always smooth."""
+    """Integral over t in [0, 1] of exp(t (sigma I + [omega]x)): a corner of one matrix exponential."""
     eye = torch.eye(3, dtype=omega.dtype, device=omega.device)
     top = torch.cat([sigma[..., None, None] * eye + hat(omega), eye.expand(*omega.shape, 3)], -1)
     exponential: Tensor = torch.linalg.matrix_exp(torch.cat([top, torch.zeros_like(top)], -2))
