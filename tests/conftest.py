@@ -4,12 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 with install_import_hook("geoweaver", "beartype.beartype"):
     import geoweaver  # noqa: F401
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# a busy machine is slow, not wrong
+settings.register_profile("geoweaver", deadline=None)
+settings.load_profile("geoweaver")
 
 
 @pytest.fixture(scope="session")
