@@ -110,7 +110,7 @@ class Sim3:
     @classmethod
     def identity(cls, *batch: int, dtype: torch.dtype = torch.float64) -> Self:
         rigid = SE3.identity(*batch, dtype=dtype)
-        return cls(torch.ones(*batch, dtype=dtype), rigid.rotation, rigid.translation)
+        return cls(torch.ones(batch, dtype=dtype), rigid.rotation, rigid.translation)
 
     @classmethod
     def from_se3(cls, rigid: SE3) -> Self:
