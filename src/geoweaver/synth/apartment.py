@@ -29,10 +29,10 @@ def _shell() -> Quads:
     ]  # fmt: skip
     ceiling = box((-0.1, -0.1, HEIGHT), (12.1, 9.1, HEIGHT + 0.2), "ceiling")
     outer = [
-        wall("x", 0, (0, 12), HEIGHT, "facade", "plaster", [(1.5, 3.5, 0.9, 2.2), (8, 10, 0.9, 2.2)], 0.2),
-        wall("x", 9, (0, 12), HEIGHT, "plaster", "facade", [(1, 3, 1.0, 2.2), (8.5, 10.5, 0.9, 2.2)], 0.2),
-        wall("y", 0, (0, 9), HEIGHT, "facade", "plaster", [(1.5, 3.5, 0.9, 2.2)], 0.2),
-        wall("y", 12, (0, 9), HEIGHT, "plaster", "facade", [(6, 7.5, 0.9, 2.2)], 0.2),
+        wall("x", 0, (0, 12), HEIGHT, "stucco", "plaster", [(1.5, 3.5, 0.9, 2.2), (8, 10, 0.9, 2.2)], 0.2),
+        wall("x", 9, (0, 12), HEIGHT, "plaster", "stucco", [(1, 3, 1.0, 2.2), (8.5, 10.5, 0.9, 2.2)], 0.2),
+        wall("y", 0, (0, 9), HEIGHT, "stucco", "plaster", [(1.5, 3.5, 0.9, 2.2)], 0.2),
+        wall("y", 12, (0, 9), HEIGHT, "plaster", "stucco", [(6, 7.5, 0.9, 2.2)], 0.2),
     ]
     inner = [
         wall("x", 5, (0, 6.5), HEIGHT, "plaster", "plaster", [(1.75, 2.65, 0, _DOOR), (5.1, 6.0, 0, _DOOR)]),

@@ -1,31 +1,38 @@
-"""A world: seeded surfaces with materials, and the routes that cameras take through it."""
+"""A world: seeded surfaces with materials and light, and the routes that cameras take through it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
 from geoweaver.errors import ConfigError
 from geoweaver.synth.apartment import apartment
-from geoweaver.synth.plan import Plan
+from geoweaver.synth.casting import surfaces, triangles
+from geoweaver.synth.lighting import bake
+from geoweaver.synth.materials import paint_palette
+from geoweaver.synth.plan import Light, Mover, Plan
 from geoweaver.synth.quads import Array, Quads
+from geoweaver.synth.shading import Coat, coat
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A place: exact geometry in metres (z up), one material name per quadrilateral, and where cameras may go."""
+    """A place: exact geometry in metres (z up), a material per quadrilateral, and where cameras may go."""
 
     name: str
     seed: int
     quads: Quads
-    routes: dict[str, Float[np.ndarray, "p 3"]] = field(default_factory=dict)
+    routes: dict[str, Float[np.ndarray, "p 3"]]
     """Closed rounds of waypoints at eye height, clear of every surface."""
+    light: Light
+    movers: tuple[Mover, ...] = ()
 
     @property
     def triangles(self) -> Float[np.ndarray, "T 3 3"]:
         """Two triangles per quadrilateral: triangle i belongs to quadrilateral i // 2."""
-        return self.quads.corners[:, [[0, 1, 2], [0, 2, 3]]].reshape(-1, 3, 3)
+        return triangles(self.quads)
 
     @property
     def bounds(self) -> Array:
@@ -42,4 +49,17 @@ def build_world(name: str, seed: int = 0) -> World:
     if name not in PLANS:
         raise ConfigError(f"no world is called {name!r}: choose one of {', '.join(PLANS)}")
     plan = PLANS[name](np.random.default_rng([seed, *name.encode()]))
-    return World(name, seed, plan.quads, plan.routes)
+    return World(name, seed, plan.quads, plan.routes, plan.light, plan.movers)
+
+
+@lru_cache(maxsize=8)
+def world_coat(world: World) -> Coat:
+    """Textures and baked light of a world's fixed surfaces: made when first a picture is asked for."""
+    return quads_coat(world.quads, world)
+
+
+def quads_coat(quads: Quads, world: World) -> Coat:
+    """Textures and baked light of some surfaces in a world's light."""
+    names, index = np.unique(quads.material, return_inverse=True)
+    palette = paint_palette(["stain", *names], world.seed)
+    return coat(quads, index + 1, palette, bake(quads, surfaces(quads), world.light), world.light)

@@ -1,0 +1,55 @@
+"""Seamless random fields: the grain, stains and veins of every texture."""
+
+import numpy as np
+from scipy import fft as sp_fft
+
+from geoweaver.synth.quads import Array
+
+
+def clouds(
+    rng: np.random.Generator, n: int, slope: float = 1.0, coarsest: float = 1.0, stretch: float = 1.0
+) -> Array:
+    """An n x n tileable field of mean 0 and deviation 1 with spectrum 1/f^slope, nothing coarser than n/coarsest.
+
+    `stretch` > 1 draws it out along the columns (wood grain, rain streaks).
+    """
+    f_down = (sp_fft.fftfreq(n)[:, None] * n * stretch).astype(np.float32)
+    f_across = (sp_fft.rfftfreq(n)[None, :] * n).astype(np.float32)
+    f2 = f_down**2 + f_across**2
+    amplitude = np.where(f2 >= coarsest**2, np.maximum(f2, 1e-9) ** np.float32(-slope / 2), 0)
+    spectrum = sp_fft.rfft2(rng.standard_normal((n, n), dtype=np.float32)) * amplitude
+    field: Array = sp_fft.irfft2(spectrum, s=(n, n))
+    return (field - field.mean()) / (field.std() + 1e-12)
+
+
+def mixed(low: Array | tuple[float, ...], high: Array | tuple[float, ...], share: Array) -> Array:
+    """Colours between `low` and `high` by a field in [0, 1]."""
+    s = np.clip(share, 0, 1)[..., None]
+    return np.asarray(low, float) * (1 - s) + np.asarray(high, float) * s
+
+
+def soft(field: Array, spread: float = 0.6) -> Array:
+    """A field of deviation 1 squeezed into [0, 1]."""
+    return 0.5 + 0.5 * np.tanh(spread * field)
+
+
+def cells(rng: np.random.Generator, n: int, count: int) -> tuple[Array, Array]:
+    """Tileable cells around random points: index of the nearest point, and distance to the border in pixels."""
+    from scipy.spatial import cKDTree
+
+    points = rng.uniform(0, n, (count, 2))
+    tree = cKDTree(points, boxsize=n)
+    grid = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), -1) + 0.5
+    distance, index = tree.query(grid, k=2)
+    return index[..., 0], (distance[..., 1] - distance[..., 0]) / 2
+
+
+def grid_cells(n: int, rows: int, columns: int, stagger: float = 0.0) -> tuple[Array, Array]:
+    """Running bond: the index of the brick at each pixel, and its distance to the brick's border in shares of n."""
+    v, u = np.meshgrid((np.arange(n) + 0.5) / n, (np.arange(n) + 0.5) / n, indexing="ij")
+    row = np.floor(v * rows).astype(int)
+    x = u * columns + stagger * (row % 2)
+    column = np.floor(x).astype(int) % columns
+    to_side = np.minimum(x % 1, 1 - x % 1) / columns
+    to_bed = np.minimum(v * rows % 1, 1 - v * rows % 1) / rows
+    return row * columns + column, np.minimum(to_side, to_bed)

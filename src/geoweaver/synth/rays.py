@@ -1,0 +1,63 @@
+"""Rays of every pixel: pinhole or distorted lens, one pose or (rolling shutter) a pose for each row."""
+
+from functools import lru_cache
+
+import numba
+import numpy as np
+import torch
+
+from geoweaver.geometry import SE3
+from geoweaver.geometry.camera import bearing, pixel_centres
+from geoweaver.geometry.distortion import Lens, distort_points, undistort_points
+from geoweaver.synth.quads import Array
+
+Intrinsics = tuple[float, float, float, float]
+Distortion = tuple[float, float, float, float, float]
+"""OpenCV's k1, k2, p1, p2, k3."""
+
+
+def camera_lens(intrinsics: Intrinsics, distortion: Distortion, size: tuple[int, int]) -> Lens:
+    """The lens that an image with these parameters was taken with, as COLMAP names it."""
+    if not any(distortion):
+        return Lens("PINHOLE", intrinsics, size)
+    return Lens("FULL_OPENCV", (*intrinsics, *distortion, 0.0, 0.0, 0.0), size)
+
+
+@lru_cache(maxsize=8)
+def pixel_slopes(
+    intrinsics: Intrinsics,
+    distortion: Distortion,
+    size: tuple[int, int],
+    offset: tuple[float, float] = (0.0, 0.0),
+) -> Array:
+    """(H W 2): x/z and y/z of the ray through each pixel's centre, shifted by an offset in pixels."""
+    pixel = pixel_centres(*size).to(torch.float64) + torch.tensor(offset, dtype=torch.float64)
+    K = torch.tensor(intrinsics, dtype=torch.float64)
+    if any(distortion):
+        lens = camera_lens(intrinsics, distortion, size)
+        straight = undistort_points(pixel, lens, K)
+        for _ in range(3):  # the library stops its search early; these steps make the slopes exact
+            straight = straight + (pixel - distort_points(straight, lens, K))
+        pixel = straight
+    return np.ascontiguousarray(bearing(pixel, K)[..., :2].numpy())
+
+
+def camera_rays(slopes: Array, cam_from_world: SE3) -> tuple[Array, Array]:
+    """Origins and directions (H W 3) in the world, z = 1 in the camera; one pose, or one for each row."""
+    rotation = cam_from_world.rotation.to(torch.float64).reshape(-1, 3, 3).numpy()
+    centre = cam_from_world.centre.to(torch.float64).reshape(-1, 3).numpy()
+    return _rays(slopes, np.ascontiguousarray(rotation), np.ascontiguousarray(centre))
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _rays(slopes, rotation, centre):  # type: ignore[no-untyped-def]
+    height, width, _ = slopes.shape
+    origins, directions = np.empty((height, width, 3)), np.empty((height, width, 3))
+    for y in range(height):
+        k = y if len(rotation) > 1 else 0
+        for x in range(width):
+            a, b = slopes[y, x]
+            for c in range(3):
+                origins[y, x, c] = centre[k, c]
+                directions[y, x, c] = a * rotation[k, 0, c] + b * rotation[k, 1, c] + rotation[k, 2, c]
+    return origins, directions
