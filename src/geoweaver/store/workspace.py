@@ -130,7 +130,7 @@ class Store:
         return digest
 
     def cached(self, stage: str, piece: str, key: str, compute: Callable[[], Flat]) -> Artifact:
-        """The artifact with this key, computed if missing; always as read back, for a resumed run reads it too."""
+        """The artifact with this key, computed if missing; always read back, as a resumed run reads it."""
         if not self.has(stage, piece, key):
             self.save(stage, piece, key, *compute())
         return self.load(stage, piece, key)
