@@ -1,0 +1,110 @@
+"""The entry point `geoweaver`: finds the command, runs it, and turns how it ended into an exit code.
+
+0 done; 1 a bug (traceback); 2 the input or the options are wrong (one line); 130 interrupted;
+141 whoever read the output went away.
+"""
+
+import difflib
+import errno
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from geoweaver import __version__
+from geoweaver.cli.parse import parse
+from geoweaver.errors import ConfigError, GeoWeaverError
+
+
+@dataclass(frozen=True)
+class Command:
+    """A file with a dataclass `Options` and a function `run(options)`; imported only when it is called."""
+
+    module: str
+    summary: str
+    resumes: bool = False
+    """True where the same command, run again, goes on from the last finished piece."""
+
+
+COMMANDS = {
+    "evaluate": Command("geoweaver.cli.evaluate", "score trajectories (and depth) against a reference"),
+}
+"""Every command, in the order of the help."""
+
+_MACHINE_SAYS_NO = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE}
+"""Refusals that no reader or writer foresaw, yet that the user can mend: rights, space, limits."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code; a bug keeps its traceback."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        _dispatch(arguments)
+        sys.stdout.flush()
+    except GeoWeaverError as error:
+        return _complain(str(error), 2)
+    except KeyboardInterrupt:
+        return _complain(_how_to_go_on(arguments), 130)
+    except BrokenPipeError:
+        # what is still buffered must not be written to the closed pipe when the interpreter ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        if error.errno not in _MACHINE_SAYS_NO:
+            raise
+        return _complain(
+            f"{error.filename or 'the output'}: {error.strerror}; check rights and free space", 2
+        )
+    return 0
+
+
+def _dispatch(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_help())
+    elif arguments[0] == "--version":
+        print(f"geoweaver {__version__}")
+    else:
+        command = _command(arguments[0])
+        _log_to_stderr()
+        module = import_module(command.module)
+        module.run(parse(module.Options, f"geoweaver {arguments[0]}", arguments[1:]))
+
+
+def _command(name: str) -> Command:
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else "see geoweaver --help"
+        raise ConfigError(f"there is no command {name!r}: {hint}")
+    return COMMANDS[name]
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items())
+    return (
+        f"usage: geoweaver COMMAND ...\n\nLong-video 3D reconstruction.\n\ncommands:\n{commands}\n\n"
+        "geoweaver COMMAND --help   what the command takes\ngeoweaver --version        which version this is"
+    )
+
+
+def _log_to_stderr() -> None:
+    """Our own INFO lines, other libraries' warnings."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("geoweaver").setLevel(logging.INFO)
+
+
+def _how_to_go_on(arguments: list[str]) -> str:
+    again = shlex.join(["geoweaver", *arguments])
+    command = COMMANDS.get(arguments[0]) if arguments else None
+    if command is not None and command.resumes:
+        return f"interrupted: go on from the last finished piece with the same command: {again}"
+    return f"interrupted: nothing was kept; start again with: {again}"
+
+
+def _complain(message: str, code: int) -> int:
+    """One line on stderr whatever the message holds."""
+    print("geoweaver: " + " ".join(message.split("\n")), file=sys.stderr)
+    return code

@@ -1,0 +1,38 @@
+"""Options from the command line through tyro, its complaints boiled down to one line."""
+
+import io
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from typing import TypeVar
+
+from geoweaver.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def parse(options: type[T], program: str, arguments: Sequence[str]) -> T:
+    """Fill a dataclass of options; prints the help and exits with 0 if that is asked for."""
+    import tyro
+
+    complaint = io.StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return tyro.cli(
+                options, prog=program, args=list(arguments), config=(tyro.conf.FlagCreatePairsOff,)
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise ConfigError(f"{_first_paragraph(complaint.getvalue())} (see {program} --help)") from None
+
+
+def _first_paragraph(box: str) -> str:
+    """The words of tyro's boxed message up to its first rule, without the frame."""
+    lines = [line.strip().strip("│|").strip() for line in box.splitlines()]
+    inside = [line for line in lines if not line.startswith(("╭", "╰", "+"))]
+    words: list[str] = []
+    for line in inside:
+        if words and not line.strip("─- "):
+            break
+        words.append(line)
+    return " ".join(" ".join(words).split()).rstrip(".") or "the options cannot be understood"
