@@ -49,6 +49,13 @@ def exact_depth(camera: SE3, pixel: Tensor) -> Tensor:
     return ((HALF * ray.sign() - camera.centre) / ray).amin(-1)
 
 
+def smooth_field(count: int, size: tuple[int, int], rng: torch.Generator) -> Tensor:
+    """Random maps of about unit spread without jumps, as the errors of a depth network are."""
+    coarse = torch.randn(count, 1, 4, 5, generator=rng, dtype=torch.float64)
+    shape = (size[1], size[0])
+    return torch.nn.functional.interpolate(coarse, shape, mode="bicubic", align_corners=True).squeeze(1)
+
+
 def make_room(
     cameras: SE3,
     chunks: list[list[int]],
@@ -71,7 +78,7 @@ def make_room(
         cam_from_chunk = world_camera(gauge[None], cameras[torch.tensor(members)])
         grid = pixel_centres(*size) * resolution
         depth = torch.stack([s * exact_depth(cameras[f], grid) for f in members])
-        depth = depth * (1 + noise * torch.randn(depth.shape, generator=rng, dtype=torch.float64))
+        depth = depth * (1 + noise * smooth_field(len(members), size, rng))
         confidence = 1 + torch.rand(depth.shape, generator=rng, dtype=torch.float64)
         intrinsics = resize_intrinsics(INTRINSICS.expand(len(members), 4), SIZE, size)
         priors.append(ChunkPrior(torch.tensor(members), depth, confidence, cam_from_chunk, intrinsics))

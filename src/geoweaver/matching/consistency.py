@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.datatypes import Correspondences, Observations
@@ -13,6 +13,9 @@ from geoweaver.geometry.camera import lift, project_with_depth
 from geoweaver.matching.pair_fit import fit_similarity
 from geoweaver.matching.pairs import TIE
 from geoweaver.matching.sampling_config import SamplingConfig
+
+_FEWEST_FITTED = 4
+"""Two-sided rows under which a similarity explains anything."""
 
 
 @dataclass(frozen=True)
@@ -23,45 +26,44 @@ class PairErrors:
     """|d_projected - d_j| / d_j; 0 where only one side has a depth, infinite behind the camera."""
     lateral: Float[Tensor, "n"]
     """Distance of the projection from its match."""
+    one_sided: Bool[Tensor, "n"]
+    """Rows with depth on one side only: projected from that side and judged by where they land."""
     chance: Float[Tensor, "c"]
-    """The larger of both errors for rows whose targets were exchanged: what wrong matches would look like."""
+    """The larger error of two-sided rows had their targets been exchanged: how wrong matches look."""
+    fitted: bool
+    """True where the geometry was made from these very rows, and so suits them a little."""
 
 
 def pair_errors(
     rows: Correspondences, observations: Observations, rng: np.random.Generator, config: SamplingConfig
 ) -> PairErrors:
     """Errors of a pair's rows by the prior's cameras (one chunk), the depth ratio (tie) or their own fit."""
-    pair = _Pair.of(rows, observations)
+    i, j = int(rows.observation_i[0]), int(rows.observation_j[0])
     both = ((rows.depth_i > 0) & (rows.depth_j > 0)).nonzero().squeeze(-1)
-    if bool(rows.edge[0] == TIE):
+    if int(rows.edge[0]) == TIE:
         return _tie_errors(rows, both)
-    if pair.same_chunk:
-        cameras = observations.cam_from_chunk
-        inside = cameras[int(rows.observation_j[0])] @ cameras[int(rows.observation_i[0])].inverse()
-        return pair.errors(rows, both, Sim3.from_se3(inside))
-    if len(both) < 4:
-        unknown = torch.full_like(rows.weight, torch.inf)
-        return PairErrors(unknown, unknown, unknown[both])
-    return pair.errors(rows, both, pair.fit(rows[both[: config.fit_rows]], rng, config))
+    views = _Views.of(observations, i, j)
+    if observations.chunk[i] == observations.chunk[j]:
+        cam_from_chunk = observations.cam_from_chunk.to(torch.float64)
+        inside = cam_from_chunk[j] @ cam_from_chunk[i].inverse()
+        return views.errors(rows, both, Sim3.from_se3(inside), fitted=False)
+    if len(both) < _FEWEST_FITTED:
+        return _unknown_errors(rows, both)
+    return views.errors(rows, both, views.fit(rows[both[: config.fit_rows]], rng, config), fitted=True)
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """What both observations of a pair are seen with."""
+class _Views:
+    """What the two observations of a pair are seen with."""
 
     intrinsics_i: Float[Tensor, "4"]
     intrinsics_j: Float[Tensor, "4"]
     half_diagonal: float
-    same_chunk: bool
 
     @classmethod
-    def of(cls, rows: Correspondences, observations: Observations) -> "_Pair":
-        i, j = int(rows.observation_i[0]), int(rows.observation_j[0])
-        intrinsics = observations.intrinsics.double()
+    def of(cls, observations: Observations, i: int, j: int) -> "_Views":
         half_diagonal = float(np.hypot(*observations.size)) / 2
-        return cls(
-            intrinsics[i], intrinsics[j], half_diagonal, bool(observations.chunk[i] == observations.chunk[j])
-        )
+        return cls(observations.intrinsics[i].double(), observations.intrinsics[j].double(), half_diagonal)
 
     def fit(self, rows: Correspondences, rng: np.random.Generator, config: SamplingConfig) -> Sim3:
         """cam_j_from_cam_i by the rows' own consensus."""
@@ -70,40 +72,57 @@ class _Pair:
         y = lift(rows.pixel_j, rows.depth_j, self.intrinsics_j)
         return fit_similarity(x, y, rows.weight, triples, config.depth_consistency)
 
-    def errors(self, rows: Correspondences, both: Int[Tensor, "c"], cam_j_from_cam_i: Sim3) -> PairErrors:
-        pixel, z = project_with_depth(
-            cam_j_from_cam_i.act(lift(rows.pixel_i, rows.depth_i, self.intrinsics_i)), self.intrinsics_j
-        )
+    def errors(
+        self, rows: Correspondences, both: Int[Tensor, "c"], cam_j_from_cam_i: Sim3, fitted: bool
+    ) -> PairErrors:
+        """Where rows land in the other view and how deep, against what match and prior say."""
+        moved = _move(cam_j_from_cam_i, lift(rows.pixel_i, rows.depth_i, self.intrinsics_i))
+        pixel, z = project_with_depth(moved, self.intrinsics_j)
         depth, lateral = self._compare(pixel, z, rows.pixel_j, rows.depth_j)
-        backwards = rows.depth_i == 0
-        if bool(backwards.any()):
-            lifted = lift(rows.pixel_j, rows.depth_j, self.intrinsics_j)
-            pixel_i, z_i = project_with_depth(cam_j_from_cam_i.inverse().act(lifted), self.intrinsics_i)
-            depth_i, lateral_i = self._compare(pixel_i, z_i, rows.pixel_i, rows.depth_i)
-            depth, lateral = (
-                torch.where(backwards, depth_i, depth),
-                torch.where(backwards, lateral_i, lateral),
-            )
-        exchanged = both.roll(len(both) // 2)
-        chance = self._compare(pixel[both], z[both], rows.pixel_j[exchanged], rows.depth_j[exchanged])
-        return PairErrors(depth, lateral, torch.maximum(*chance))
+        backwards = (rows.depth_i == 0).nonzero().squeeze(-1)
+        if len(backwards):
+            back = rows[backwards]
+            moved = _move(cam_j_from_cam_i.inverse(), lift(back.pixel_j, back.depth_j, self.intrinsics_j))
+            pixel_i, z_i = project_with_depth(moved, self.intrinsics_i)
+            depth[backwards], lateral[backwards] = self._compare(pixel_i, z_i, back.pixel_i, back.depth_i)
+        other = both.roll(len(both) // 2)
+        chance = torch.maximum(*self._compare(pixel[both], z[both], rows.pixel_j[other], rows.depth_j[other]))
+        return PairErrors(depth, lateral, _one_sided(rows, both), chance, fitted)
 
     def _compare(self, pixel: Tensor, z: Tensor, matched: Tensor, depth: Tensor) -> tuple[Tensor, Tensor]:
-        """Depth and lateral error; a match without depth there is judged by where it lands alone."""
+        """Depth and lateral error; where the prior has no depth only the lateral one says something."""
         relative = torch.where(depth > 0, (z - depth).abs() / depth.clamp(min=1e-300), 0)
-        lateral = (pixel - matched).norm(dim=-1) / self.half_diagonal
+        lateral = (pixel - matched).square().sum(-1).sqrt() / self.half_diagonal
         behind = ~(z > 0)
         return relative.masked_fill(behind, torch.inf), lateral.masked_fill(behind, torch.inf)
 
 
 def _tie_errors(rows: Correspondences, both: Int[Tensor, "c"]) -> PairErrors:
     """One camera, one pose, identical pixels: only the scale between the two depths is unknown."""
-    depth = torch.full_like(rows.weight, torch.inf)
+    unknown = _unknown_errors(rows, both)
+    depth = unknown.depth.clone()
     if len(both):
-        scale = (rows.depth_j[both] / rows.depth_i[both]).median()
-        depth[both] = (scale * rows.depth_i[both] - rows.depth_j[both]).abs() / rows.depth_j[both]
+        ratio = rows.depth_i[both] / rows.depth_j[both]
+        depth[both] = (ratio / ratio.median() - 1).abs()
     # nothing can be confused here: chance explains none of the agreement
-    return PairErrors(depth, torch.zeros_like(depth), torch.full_like(depth[both], torch.inf))
+    return PairErrors(depth, torch.zeros_like(depth), unknown.one_sided, unknown.chance, fitted=False)
+
+
+def _unknown_errors(rows: Correspondences, both: Int[Tensor, "c"]) -> PairErrors:
+    """Nothing to judge by: nothing agrees."""
+    never = torch.full_like(rows.weight, torch.inf)
+    return PairErrors(never, never, _one_sided(rows, both), never[both], fitted=True)
+
+
+def _one_sided(rows: Correspondences, both: Int[Tensor, "c"]) -> Bool[Tensor, "n"]:
+    one_sided = torch.ones(len(rows), dtype=torch.bool)
+    one_sided[both] = False
+    return one_sided
+
+
+def _move(transform: Sim3, points: Float[Tensor, "n 3"]) -> Float[Tensor, "n 3"]:
+    """One transform for all points, as one matrix product."""
+    return points @ (transform.scale * transform.rotation).mT + transform.translation
 
 
 def _triples(rng: np.random.Generator, rows: int, count: int) -> np.ndarray:

@@ -9,8 +9,12 @@ from torch import Tensor
 
 from geoweaver.geometry import Sim3
 
+_SCORED = 256
+"""Rows that hypotheses are scored on: tells 30 % agreement from 20 % at three sigmas."""
 _REFINEMENTS = 8
-"""Re-weighted fits after the best hypothesis; the transform moves by under a thousandth from the sixth on."""
+"""Re-weighted fits after the best hypothesis, at most."""
+_SETTLED = 0.98
+"""Re-weighting ends when the residuals' spread shrinks by less than this factor."""
 
 
 def fit_similarity(
@@ -25,7 +29,8 @@ def fit_similarity(
     unit_source, unit_target = source[:, 2].median(), target[:, 2].median()
     x, y = source / unit_source, target / unit_target
     hypotheses = _umeyama(x[triples], y[triples], torch.ones_like(x[triples][..., 0]))
-    score = (relative_distance(hypotheses, x, y) / reach).square().clamp(max=1) @ weight
+    few = slice(_SCORED)
+    score = (relative_distance(hypotheses, x[few], y[few]) / reach).square().clamp(max=1) @ weight[few]
     best = _refine(hypotheses[int(score.argmin())], x, y, weight, reach)
     return Sim3(best.scale * unit_target / unit_source, best.rotation, best.translation * unit_target)
 
@@ -34,10 +39,12 @@ def relative_distance(
     target_from_source: Sim3, source: Float[Tensor, "n 3"], target: Float[Tensor, "n 3"]
 ) -> Float[Tensor, "*h n"]:
     """|S x - y| over the smaller of the two depths in target units; huge for a collapsed similarity."""
-    moved = target_from_source[..., None].act(source)
-    nearer = torch.minimum(target_from_source.scale[..., None] * source[:, 2], target[:, 2])
-    distance = (moved - target).norm(dim=-1) / nearer.clamp(min=1e-12)
-    return torch.nan_to_num(distance, nan=torch.inf)
+    scale = target_from_source.scale[..., None]
+    # one matrix product for all rows: `act` would do one per row
+    moved = source @ (scale[..., None] * target_from_source.rotation).mT
+    apart = (moved + target_from_source.translation[..., None, :] - target).square().sum(-1).sqrt()
+    nearer = torch.minimum(scale * source[:, 2], target[:, 2])
+    return torch.nan_to_num(apart / nearer.clamp(min=1e-12), nan=torch.inf)
 
 
 def _refine(start: Sim3, x: Tensor, y: Tensor, weight: Tensor, reach: float) -> Sim3:
@@ -48,7 +55,10 @@ def _refine(start: Sim3, x: Tensor, y: Tensor, weight: Tensor, reach: float) -> 
         inside = error <= reach
         if int(inside.sum()) < 4:
             break
-        sigma = min(sigma, max(1.5 * float(error[inside].median()), 1e-3 * reach))
+        spread = max(1.5 * float(error[inside].median()), 1e-3 * reach)
+        if spread > _SETTLED * sigma:
+            break
+        sigma = spread
         trust = inside / (1 + (error / sigma).square()).square()
         best = _umeyama(x, y, weight * trust / y[:, 2].square())
     return best

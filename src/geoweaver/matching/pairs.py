@@ -11,7 +11,7 @@ TIE = -1
 
 
 def chunk_pairs(graph: ViewGraph, observations: Observations) -> Int[Tensor, "P 3"]:
-    """(edge, observation_i, observation_j): each reading of an edge across two chunks, and shared frames tied."""
+    """(edge, observation_i, observation_j): each reading of an edge across two chunks, and the ties."""
     order, start, count = _by_frame(observations, _frames(graph, observations))
     edge, i, j = _combinations(graph.edges[:, 0], graph.edges[:, 1], order, start, count)
     frame = (count > 1).nonzero().squeeze(-1)

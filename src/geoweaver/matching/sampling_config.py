@@ -27,7 +27,7 @@ class SamplingConfig:
     """Share of the machine's memory that the table may take, where that is less than max_rows."""
     min_per_pair: int = 20
     """A pair with fewer consistent matches is weak: it is relaxed where the graph needs it, else dropped."""
-    min_support: float = 0.25
+    min_support: float = 0.15
     """Share of a pair's matches that must agree beyond what chance would give; below it the pair is wrong."""
     relax_factor: float = 1.5
     """The depth-consistency threshold grows by this factor for weak pairs that hold the graph together."""

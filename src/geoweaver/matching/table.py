@@ -11,19 +11,9 @@ from geoweaver.datatypes import Correspondences, Matches, Observations
 from geoweaver.matching.consistency import PairErrors, pair_errors
 from geoweaver.matching.pairs import TIE, sorted_pairs
 from geoweaver.matching.readings import Readings, ReadPrior
-from geoweaver.matching.sampling import (
-    SamplingReport,
-    Verdicts,
-    confident,
-    consistent,
-    gumbel_order,
-    pair_rng,
-    relaxations,
-    report,
-    rows_per_pair,
-    support,
-)
+from geoweaver.matching.sampling import confident, consistent, gumbel_order, pair_rng, rows_per_pair
 from geoweaver.matching.sampling_config import SamplingConfig
+from geoweaver.matching.verdicts import SamplingReport, Verdicts, relaxations, report
 from geoweaver.matching.weights import match_weight
 
 
@@ -46,10 +36,7 @@ def build_table(
     verdicts = Verdicts.empty(len(pairs), len(config.thresholds()))
     kept: dict[int, Correspondences] = {}
     for number, rows, errors in source.judged(range(len(pairs))):
-        for level, threshold in enumerate(config.thresholds()):
-            verdicts.count[number, level] = int(consistent(errors, threshold, config.lateral).sum())
-            verdicts.support[number, level] = support(rows, errors, threshold)
-        if bool(verdicts.sound(config)[number, 0]):
+        if verdicts.judge(number, errors, config):
             kept[number] = source.sampled(rows, errors, 0, cap)
     node = observations.chunk if connect == "chunks" else observations.frame
     step = relaxations(node[source.pairs[:, 1:]], verdicts.sound(config), verdicts.support)
