@@ -8,6 +8,7 @@ import torch
 from geometry_strategies import axes, rotation_vectors
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import expm
 from torch import Tensor
 
 from geoweaver.geometry.so3 import (
@@ -40,7 +41,7 @@ def test_exp_is_a_rotation(omega: Tensor) -> None:
     R = so3_exp(omega)
     close(R @ R.mT, EYE, 2e-15)
     close(torch.linalg.det(R), torch.tensor(1.0, dtype=torch.float64), 2e-15)
-    close(R, torch.linalg.matrix_exp(hat(omega)), 5e-15)
+    close(R, torch.from_numpy(expm(hat(omega).numpy())), 5e-15)
 
 
 @given(rotation_vectors())

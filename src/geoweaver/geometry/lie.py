@@ -193,6 +193,7 @@ def _sim3_v(omega: Float[Tensor, "*b 3"], sigma: Float[Tensor, "*b"]) -> Float[T
     """Integral over t in [0, 1] of exp(t (sigma I + [omega]x)): a corner of one matrix exponential."""
     eye = torch.eye(3, dtype=omega.dtype, device=omega.device)
     top = torch.cat([sigma[..., None, None] * eye + hat(omega), eye.expand(*omega.shape, 3)], -1)
+    # torch's is inexact for norms below 0.04 (1e-11): the identity block keeps it above 1
     exponential: Tensor = torch.linalg.matrix_exp(torch.cat([top, torch.zeros_like(top)], -2))
     return exponential[..., :3, 3:]
 
