@@ -158,7 +158,7 @@ def _is_salad(state: State) -> bool:
 
 
 def verify(path: Path) -> dict[str, Any]:
-    """`info` and digest of a checkpoint whose every weight finds its place and whose digest is the hub's, if known."""
+    """As `info`, with the digest, of a checkpoint that loads whole and is what the hub published."""
     config, weights = describe(path)
     digest = sha256(weights)
     _check_digest(weights, digest)
