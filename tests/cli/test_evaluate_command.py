@@ -1,6 +1,7 @@
 """`geoweaver evaluate` as users and scripts run it: good input, bad input, exit codes, one line."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -209,9 +210,24 @@ def test_a_bad_one_among_good_ones_is_named(evaluate, tmp_path, estimate, refere
     assert result.returncode == 2 and "two.tum" in result.stderr and result.stdout == ""
 
 
-def test_an_unwritable_plot_is_said_before_nothing_is_lost(evaluate, tmp_path, estimate, reference):
-    result = evaluate(estimate, reference, "--plot", tmp_path / "nowhere" / "plot.png")
-    assert result.returncode == 2 and result.stderr.count("\n") == 1 and "nowhere" in result.stderr
+def test_an_unwritable_plot_is_said(evaluate, tmp_path, estimate, reference):
+    result = evaluate(estimate, reference, "--plot", reference / "plot.png")
+    assert (
+        result.returncode == 2
+        and result.stderr.count("\n") == 1
+        and "plot.png cannot be written" in result.stderr
+    )
+
+
+def test_names_that_no_terminal_shows(tmp_path, scores, reference):
+    names = [b"\xff\xfe.tum", b"new\nline.tum", "漢字 $x$.tum".encode()]
+    paths = [save(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)), walk()) for name in names]
+    command = [GEOWEAVER, "evaluate", *map(os.fspath, [*paths, reference])]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(command, capture_output=True, env=environment, timeout=120)
+    assert result.returncode == 0 and result.stderr == b"", result.stderr
+    assert result.stdout.count(b"\n") == 4
+    assert [row["estimate"] for row in scores(*paths, reference)] == [str(path) for path in paths]
 
 
 @pytest.mark.realdata

@@ -51,9 +51,16 @@ def test_the_view_is_along_the_least_extent():
     assert axes[0, 1] > 0.99 and axes[1, 2] > 0.99
 
 
-@pytest.mark.parametrize("name", ["plot.xyz", "plot", "missing/folder/plot.png"])
+def test_missing_folders_are_made(tmp_path):
+    reference = timed_walk()
+    plot_trajectories(tmp_path / "new" / "folder" / "plot.PNG", reference, entries(reference, "one"))
+    assert (tmp_path / "new" / "folder" / "plot.PNG").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["plot.xyz", "plot", "file/plot.png"])
 def test_what_cannot_be_written_is_said(tmp_path, name):
     reference = timed_walk()
+    (tmp_path / "file").write_text("not a folder")
     with pytest.raises(InputError) as caught:
         plot_trajectories(tmp_path / name, reference, entries(reference, "one"))
     assert "\n" not in str(caught.value)

@@ -19,9 +19,9 @@ _Paths = Annotated[tuple[Path, ...], arg(metavar="ESTIMATE... REFERENCE", help_b
 _File = Annotated[Path | None, arg(metavar="FILE")]
 _Folder = Annotated[Path | None, arg(metavar="DIR")]
 _HEADINGS = {
-    "frames": "frames", "matched": "matched", "ate": "ATE", "rre_deg": "RRE°", "auc3": "AUC@3",
+    "frames": "frames", "matched": "matched", "ate": "ATE", "rre_deg": "RRE deg", "auc3": "AUC@3",
     "auc5": "AUC@5", "auc30": "AUC@30", "scale": "scale", "absrel": "AbsRel", "sqrel": "SqRel",
-    "absrel_confident": "AbsRel½", "depth_frames": "depths", "depth_coverage": "covered",
+    "absrel_confident": "AbsRel top", "depth_frames": "depths", "depth_coverage": "covered",
 }  # fmt: skip
 
 
@@ -58,6 +58,7 @@ def run(options: Options) -> None:
     """Read, score, print."""
     _check(options)
     from geoweaver.evaluation.plot import Entry, plot_trajectories, require_plottable
+    from geoweaver.formats.files import place
     from geoweaver.formats.trajectory import read_trajectory
 
     if options.plot is not None:
@@ -67,7 +68,7 @@ def run(options: Options) -> None:
     scores = [_score(path, read_trajectory(path), reference, options) for path in paths]
     rows = [_row(path, score, options) for path, score in zip(paths, scores, strict=True)]
     if options.plot is not None:
-        entries = [Entry(str(path), score) for path, score in zip(paths, scores, strict=True)]
+        entries = [Entry(place(path), score) for path, score in zip(paths, scores, strict=True)]
         plot_trajectories(options.plot, reference, entries)
     print(_as_json(rows) if options.json else _as_table(rows))
 
@@ -87,15 +88,16 @@ def _score(
     path: Path, estimate: "Trajectory", reference: "Trajectory", options: Options
 ) -> "TrajectoryScores":
     from geoweaver.evaluation import score_trajectory
+    from geoweaver.formats.files import place
 
     if options.trusted_only and estimate.trusted is None:
-        print(f"{path} does not say which frames it trusts: all are scored", file=sys.stderr)
+        print(f"{place(path)} does not say which frames it trusts: all are scored", file=sys.stderr)
     try:
         return score_trajectory(
             estimate, reference, options.missing, options.max_time_diff, options.trusted_only
         )
     except GeoWeaverError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(f"{place(path)}: {error}") from None
 
 
 def _row(path: Path, scores: "TrajectoryScores", options: Options) -> dict[str, Any]:
@@ -119,9 +121,11 @@ def _as_json(rows: list[dict[str, Any]]) -> str:
 
 
 def _as_table(rows: list[dict[str, Any]]) -> str:
+    from geoweaver.formats.files import place
+
     names = [name for name in _HEADINGS if any(name in row for row in rows)]
     lines = [["estimate", *(_HEADINGS[name] for name in names)]]
-    lines += [[row["estimate"], *(_cell(name, row.get(name)) for name in names)] for row in rows]
+    lines += [[place(Path(row["estimate"])), *(_cell(name, row.get(name)) for name in names)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(

@@ -6,6 +6,7 @@
 
 import difflib
 import errno
+import io
 import logging
 import os
 import shlex
@@ -41,6 +42,9 @@ _MACHINE_SAYS_NO = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; a bug keeps its traceback."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a file's name may hold letters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         _dispatch(arguments)
         sys.stdout.flush()

@@ -9,6 +9,7 @@ import torch
 from geoweaver.errors import DegenerateError, InputError
 from geoweaver.evaluation.depth import DepthFrame
 from geoweaver.formats.depth import DEPTH_SUFFIXES, read_depth
+from geoweaver.formats.files import place
 
 
 def depth_frames(estimate: Path, reference: Path, unit: float) -> Iterator[DepthFrame]:
@@ -18,7 +19,8 @@ def depth_frames(estimate: Path, reference: Path, unit: float) -> Iterator[Depth
         found, truth = _by_number(found), _by_number(truth)
     if not found.keys() & truth.keys():
         raise DegenerateError(
-            f"no file of {estimate} has the name or number of one in {reference}: name depth maps like their frames"
+            f"no file in {place(estimate)} has the name or number of one in {place(reference)}: "
+            "name depth maps like their frames"
         )
     for name, path in truth.items():
         depth = torch.from_numpy(read_depth(path, unit))
@@ -31,11 +33,11 @@ def depth_frames(estimate: Path, reference: Path, unit: float) -> Iterator[Depth
 def depth_files(folder: Path) -> dict[str, Path]:
     """The depth maps of a folder by their name without ending, sorted."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: depth maps, one file per frame, were expected there")
+        raise InputError(f"{place(folder)} is no folder: depth maps, one file per frame, were expected there")
     files = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in DEPTH_SUFFIXES}
     if not files:
         raise InputError(
-            f"{folder} holds no depth maps: files that end in {' '.join(DEPTH_SUFFIXES)} were expected"
+            f"{place(folder)} holds no depth maps: files that end in {' '.join(DEPTH_SUFFIXES)} were expected"
         )
     return files
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from geoweaver.datatypes import Trajectory
 from geoweaver.errors import InputError
 from geoweaver.evaluation.scores import TrajectoryScores
+from geoweaver.formats.files import place, writing
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Told apart by colour-blind readers too."""
@@ -29,9 +30,7 @@ class Entry:
 def require_plottable(path: Path) -> None:
     """Refuse endings that no picture can be written for, before any work is done."""
     if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(
-            f"{path}: cannot draw a {path.suffix or 'nameless'} file; end it in {' '.join(_SUFFIXES)}"
-        )
+        raise InputError(f"{place(path)} cannot be drawn: end the file's name in {' '.join(_SUFFIXES)}")
 
 
 def plot_trajectories(path: Path, reference: Trajectory, entries: list[Entry]) -> None:
@@ -43,12 +42,9 @@ def plot_trajectories(path: Path, reference: Trajectory, entries: list[Entry]) -
     top, middle, bottom = figure.subplots(3, 1, height_ratios=(5, 1.5, 1.5))
     _draw_paths(top, reference, entries)
     _draw_errors(middle, bottom, reference, entries)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph")  # letters that the font lacks become boxes: no harm
-            figure.savefig(path, dpi=130)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror or error}): check the folder") from None
+    with writing(path) as file, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # letters that the font lacks become boxes: no harm
+        figure.savefig(file, dpi=130, format=path.suffix.lower()[1:])
 
 
 def ground_axes(centres: Float[Tensor, "n 3"]) -> Float[Tensor, "2 3"]:
