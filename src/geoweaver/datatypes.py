@@ -5,7 +5,7 @@ Letters in shapes: F physical frames, N observations, K chunks, E edges, M match
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
@@ -28,6 +28,7 @@ class Camera:
     """(fx, fy, cx, cy) of the pinhole images that every later stage sees; None where they are the originals."""
 
 
+@runtime_checkable
 class PixelSource(Protocol):
     """Where a frame's pixels come from; reads are lazy and independent of each other."""
 
