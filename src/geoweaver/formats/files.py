@@ -5,7 +5,7 @@ import math
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,6 +50,35 @@ def read_bytes(path: Path, expected: str, limit: int = -1) -> bytes:
         raise InputError(f"{place(path)} cannot be read ({reason(error)}): check the path") from None
     except MemoryError:
         raise InputError(f"{place(path)} is too large for memory: is it really {expected}?") from None
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file is there; a folder that may not be looked into is an error, not a no."""
+    return stat.S_ISREG(_mode(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def list_folder(path: Path, expected: str) -> list[Path]:
+    """Everything in a folder but hidden files, sorted."""
+    try:
+        return sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{place(path)} cannot be listed ({reason(error)}), {expected} was expected: check the path"
+        ) from None
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except (OSError, ValueError) as error:
+        raise InputError(f"{place(path)} cannot be looked at ({reason(error)}): check the path") from None
 
 
 def reason(error: BaseException) -> str:
@@ -138,7 +167,8 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             f"{place(path)} cannot be written ({reason(error)}): check the output path"
         ) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a second complaint would hide the first
+            temporary.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

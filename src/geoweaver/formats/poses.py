@@ -27,7 +27,7 @@ def from_quaternions(
     """Rigid transforms of translations and quaternions, w first."""
     _refuse_far(translation, where)
     norm = np.sqrt(np.square(np.clip(wxyz, -1e9, 1e9)).sum(1))
-    for row in np.flatnonzero(np.abs(norm - 1) > NORM_TOLERANCE)[:1]:
+    for row in np.flatnonzero(~(np.abs(norm - 1) <= NORM_TOLERANCE))[:1]:
         raise FormatError(
             f"{where(int(row))}: the quaternion's norm is {norm[row]:.3g}, not 1: "
             "check the order of the columns or remove the entry"
@@ -40,7 +40,7 @@ def from_matrices(matrix: Float64[np.ndarray, "n r 4"], where: Where) -> SE3:
     _refuse_far(matrix[:, :3, 3], where)
     R = np.clip(matrix[:, :3, :3], -1e9, 1e9)
     error = np.abs(R.transpose(0, 2, 1) @ R - np.eye(3)).max((1, 2))
-    for row in np.flatnonzero((error > ROTATION_TOLERANCE) | (np.linalg.det(R) < 0))[:1]:
+    for row in np.flatnonzero(~((error <= ROTATION_TOLERANCE) & (np.linalg.det(R) > 0)))[:1]:
         raise FormatError(
             f"{where(int(row))}: the left 3x3 block is no rotation (determinant "
             f"{np.linalg.det(R[row]):.3g}, error {error[row]:.2g}): check the order of the numbers"
