@@ -24,11 +24,9 @@ def predicted_depth(
     """Depth with every error of the model (0 = unknown) and its confidence (> 1),
     both in the unit of `true`."""
     known = _flying(_affine(true, noise, seed, chunk), true, noise, seed, chunk)
-    log_error = noise.smooth * _error_field("smooth", true, noise, seed, chunk)
-    log_error += noise.fine * torch.from_numpy(
-        stream(seed, "fine", chunk).standard_normal(true.shape, dtype=np.float32)
-    )
-    known = known * log_error.exp()
+    fine = stream(seed, "fine", chunk).standard_normal(true.shape, dtype=np.float32)
+    smooth = _error_field("smooth", noise.smooth, true, noise, seed, chunk)
+    known = known * torch.exp(smooth + noise.fine * torch.from_numpy(fine))
     valid = (true > 0) & ~_blobs("invalid", true, noise.invalid, noise, seed, chunk)
     depth = torch.where(valid, known * _confidently_wrong(true, noise, seed, chunk).exp(), 0)
     return depth, _confidence(known, true, valid, noise, seed, chunk)
@@ -40,18 +38,23 @@ def smooth_field(
     """Random fields of variance 1: `cells` control points along the width, alike over so many frames."""
     n, height, width = shape
     rows = max(2, round(cells * height / width))
-    grid = gaussian_filter1d(rng.standard_normal((n, rows + 2, cells + 2)), frames / 2, axis=0, mode="wrap")
-    grid = grid / max(float(grid.std()), 1e-12)
+    margin = 2 * round(frames)  # so that the ends vary like the middle
+    white = rng.standard_normal((n + 2 * margin, rows + 2, cells + 2))
+    grid = gaussian_filter1d(white, frames / 2, axis=0)[margin : margin + n]
     coarse = torch.from_numpy(grid.astype(np.float32))[:, None]
     field = nnf.interpolate(coarse, size=(height, width), mode="bicubic", align_corners=True)[:, 0]
     return field / field.square().mean().sqrt()
 
 
-def _error_field(name: str, true: Tensor, noise: PriorNoise, seed: int, chunk: int) -> Tensor:
+def _error_field(
+    name: str, size: float, true: Tensor, noise: PriorNoise, seed: int, chunk: int
+) -> Float[Tensor, "n H W"]:
+    """This effect's smooth field, of standard deviation `size`."""
+    if size == 0:
+        return torch.zeros_like(true)
     n, height, width = true.shape
-    return smooth_field(
-        stream(seed, name, chunk), (n, height, width), noise.smooth_cells, noise.smooth_frames
-    )
+    rng = stream(seed, name, chunk)
+    return size * smooth_field(rng, (n, height, width), noise.smooth_cells, noise.smooth_frames)
 
 
 def _affine(true: Tensor, noise: PriorNoise, seed: int, chunk: int) -> Float[Tensor, "n H W"]:
@@ -65,6 +68,8 @@ def _affine(true: Tensor, noise: PriorNoise, seed: int, chunk: int) -> Float[Ten
 
 def _flying(depth: Tensor, true: Tensor, noise: PriorNoise, seed: int, chunk: int) -> Float[Tensor, "n H W"]:
     """Some pixels beside a depth edge hang anywhere between its near and its far side."""
+    if noise.flying == 0:
+        return depth
     chance, where = torch.from_numpy(stream(seed, "flying", chunk).random((2, *true.shape), dtype=np.float32))
     edge, near, far = depth_edges(true, noise.edge_ratio)
     between = near * (far / near) ** where
@@ -86,10 +91,10 @@ def _blobs(
     name: str, true: Tensor, share: float, noise: PriorNoise, seed: int, chunk: int
 ) -> Bool[Tensor, "n H W"]:
     """Blobs that cover this share of each frame."""
-    field = _error_field(name, true, noise, seed, chunk).flatten(1)
-    covered = round(share * field.shape[1])
+    covered = round(share * true[0].numel())
     if covered == 0:
         return torch.zeros(true.shape, dtype=torch.bool)
+    field = _error_field(name, 1.0, true, noise, seed, chunk).flatten(1)
     least = field.kthvalue(field.shape[1] - covered + 1, dim=1).values
     return (field >= least[:, None]).reshape(true.shape)
 
@@ -101,7 +106,7 @@ def _confidently_wrong(true: Tensor, noise: PriorNoise, seed: int, chunk: int) -
     chance, size = rng.random((2, n)), rng.choice([-1, 1], (2, n)) * rng.uniform(0.5, 1, (2, n))
     share = np.array([[noise.wrong_frames], [noise.wrong_regions]])
     frame, region = torch.from_numpy(np.where(chance < share, noise.wrong_size * size, 0).astype(np.float32))
-    inside = _blobs("wrong", true, REGION, noise, seed, chunk)
+    inside = _blobs("wrong", true, REGION * bool(region.any()), noise, seed, chunk)
     return torch.add(frame[:, None, None], region[:, None, None] * inside)
 
 
@@ -112,5 +117,5 @@ def _confidence(
     error = torch.where(valid, (known / true.clamp_min(1e-30) - 1).abs(), 1)
     local = nnf.avg_pool2d(error[:, None], 3, 1, 1, count_include_pad=False)[:, 0]
     logit = 1 - ((local + _FLOOR) / (_CONFIDENT_AT + _FLOOR)).log()
-    logit = logit + noise.confidence_noise * _error_field("confidence", true, noise, seed, chunk)
-    return torch.exp(logit) + 1
+    blur = _error_field("confidence", noise.confidence_noise, true, noise, seed, chunk)
+    return torch.exp(logit + blur) + 1

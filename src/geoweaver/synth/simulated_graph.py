@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from geoweaver.datatypes import Chunk, EdgeKind, ViewGraph
+from geoweaver.errors import ConfigError
 from geoweaver.geometry.camera import project_with_depth
 from geoweaver.synth.simulated_truth import SceneTruth, in_image, seen_points, stream, visible
 
@@ -45,6 +46,10 @@ class GraphChoice:
     wrong_run: int = 4
     """Wrong pairs in a row (every second frame) with the same false story:
     aliasing places fool more than one frame."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.wrong <= 0.5:
+            raise ConfigError(f"GraphChoice: share {self.wrong} of wrong long-range edges: choose 0 to 0.5")
 
 
 def simulate_graph(

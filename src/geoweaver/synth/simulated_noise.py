@@ -2,7 +2,8 @@
 never metres."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+
+from geoweaver.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,12 @@ class PriorNoise:
     large ones rarely."""
 
     @classmethod
-    def default(cls) -> Self:
+    def default(cls) -> "PriorNoise":
         """A good model on an ordinary video."""
         return cls()
 
     @classmethod
-    def hard(cls) -> Self:
+    def hard(cls) -> "PriorNoise":
         """A mediocre model, or a good one far from its training data: two to four times every error."""
         return cls(
             scale_drift=0.06, bend=2.0, turn_jitter=0.3, shift_jitter=0.01, stray_frames=0.01,
@@ -86,13 +87,13 @@ class PriorNoise:
         )  # fmt: skip
 
     @classmethod
-    def exact(cls) -> Self:
+    def exact(cls) -> "PriorNoise":
         """No error at all: only the chunk's gauge stays random."""
         return cls(
-            scale_drift=0, bend=0, turn_jitter=0, shift_jitter=0, stray_frames=0,
-            focal_shared=0, focal_chunk=0, focal_frame=0, depth_scale=0, depth_shift=0,
-            smooth=0, fine=0, flying=0, invalid=0,
-            wrong_frames=0, wrong_regions=0, wrong_size=0, confidence_noise=0,
+            scale_drift=0.0, bend=0.0, turn_jitter=0.0, shift_jitter=0.0, stray_frames=0.0,
+            focal_shared=0.0, focal_chunk=0.0, focal_frame=0.0, depth_scale=0.0, depth_shift=0.0,
+            smooth=0.0, fine=0.0, flying=0.0, invalid=0.0,
+            wrong_frames=0.0, wrong_regions=0.0, wrong_size=0.0, confidence_noise=0.0,
         )  # fmt: skip
 
 
@@ -133,13 +134,20 @@ class MatchNoise:
     """Least share of `per_edge` matches that a wrong pair gets (at most all): some fakes are weak,
     some as dense as the truth."""
 
+    def __post_init__(self) -> None:
+        if min(self.structured, self.unstructured) < 0 or self.structured + self.unstructured > 0.6:
+            raise ConfigError(
+                f"MatchNoise: structured {self.structured} + unstructured {self.unstructured} outliers: "
+                "choose shares of 0 or more that sum to at most 0.6"
+            )
+
     @classmethod
-    def default(cls) -> Self:
+    def default(cls) -> "MatchNoise":
         """A good dense matcher: a tenth of the matches is wrong."""
         return cls()
 
     @classmethod
-    def hard(cls) -> Self:
+    def hard(cls) -> "MatchNoise":
         """Weak texture and repetition: about a third of the matches is wrong,
         and the scores tell it badly."""
         return cls(
@@ -148,10 +156,12 @@ class MatchNoise:
         )  # fmt: skip
 
     @classmethod
-    def exact(cls) -> Self:
+    def exact(cls) -> "MatchNoise":
         """Exact matches of visible points, and nothing else (wrong pairs stay wrong)."""
-        return cls(sigma=0, tail=0, growth=0, structured=0, unstructured=0, occluded=0, score_noise=0)
+        return cls(
+            sigma=0.0, tail=0.0, growth=0.0, structured=0.0, unstructured=0.0, occluded=0.0, score_noise=0.0
+        )
 
-    def with_outliers(self, share: float) -> Self:
+    def with_outliers(self, share: float) -> "MatchNoise":
         """The same matcher with this share of wrong matches, three fifths of them structured."""
         return replace(self, structured=0.6 * share, unstructured=0.4 * share)

@@ -37,15 +37,17 @@ class EdgeDraws:
 
 def draw(edges: Int[Tensor, "e 2"], samples: int, seed: int) -> EdgeDraws:
     """The random numbers of these edges."""
-    sample, normal, edge, wave, period = [], [], [], [], []
-    for i, j in edges.tolist():
+    e = len(edges)
+    sample, normal = np.empty((e, samples, 8)), np.empty((e, samples, 3))
+    edge, wave, period = np.empty((e, 3 + 5 * PATCHES)), np.empty((e, 8, 5)), np.empty((e, 2))
+    for row, (i, j) in enumerate(edges.tolist()):
         rng = stream(seed, "match", i, j)
-        edge.append(rng.random(3 + 5 * PATCHES))
-        wave.append(rng.standard_normal((8, 5)))
-        sample.append(rng.random((samples, 8)))
-        normal.append(rng.standard_normal((samples, 3)))
-        period.append(stream(seed, "period", i // _PERIOD_FRAMES).random(2))
-    return EdgeDraws(*(torch.from_numpy(np.stack(x)) for x in (sample, normal, edge, wave, period)))
+        edge[row] = rng.random(edge.shape[1])
+        wave[row] = rng.standard_normal((8, 5))
+        sample[row] = rng.random((samples, 8))
+        normal[row] = rng.standard_normal((samples, 3))
+        period[row] = stream(seed, "period", i // _PERIOD_FRAMES).random(2)
+    return EdgeDraws(*map(torch.from_numpy, (sample, normal, edge, wave, period)))
 
 
 def borrowed_frame(edges: Int[Tensor, "e 2"], frames: int, seed: int) -> Int[Tensor, "e"]:

@@ -1,6 +1,8 @@
 """A stand-in world for the simulated prior's tests: a closed room with a pillar, cast exactly in float64."""
 
 import math
+from dataclasses import replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -32,10 +34,10 @@ def cast(origins: Tensor, directions: Tensor, unit: float = 1.0) -> Tensor:
 
 
 def walk(frames: int, laps: float = 1.5) -> SE3:
-    """A round about the pillar, looking along the way and somewhat outwards."""
+    """A round about the pillar, looking along the way, now outwards, now at the pillar."""
     phase = torch.linspace(0, 2 * math.pi * laps, frames, dtype=torch.float64)
     centre = torch.stack([4 * phase.cos(), 3 * phase.sin(), 0.2 * (3 * phase).sin()], -1)
-    yaw = phase + 0.5 * math.pi - 0.5 + 0.3 * (2 * phase).sin()
+    yaw = phase + 0.5 * math.pi + 0.9 * (2 * phase).sin()
     forward = torch.stack([yaw.cos(), yaw.sin(), 0.1 * phase.cos()], -1)
     forward = forward / forward.norm(dim=-1, keepdim=True)
     up = torch.tensor([0, 0, 1.0], dtype=torch.float64).expand(frames, 3)
@@ -52,4 +54,5 @@ def room(
     path = walk(frames, laps)
     path = SE3(path.rotation, unit * path.translation)
     k = torch.tensor([FOCAL, FOCAL, SIZE[0] / 2, SIZE[1] / 2], dtype=torch.float64)
-    return scene_truth(path, k, SIZE, lambda o, d: cast(o, d, unit), depth_size)
+    truth = scene_truth(path, k, SIZE, lambda o, d: cast(o, d, unit), depth_size)
+    return replace(truth, depth_of=lru_cache(None)(truth.depth_of))
