@@ -4,7 +4,7 @@ import hashlib
 import json
 import pickle
 import re
-import zipfile
+import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,11 @@ _RENAMED = (
 """Names in DA3's older .pth files, and what its published checkpoints call them."""
 _WRAPPERS = ("state_dict", "model", "model_state_dict")
 _SHARED_NORM = re.compile(r"^(.*output_conv2_aux\.)0(\.2\.(?:weight|bias))$")
+_STUMBLES = (
+    RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+    AssertionError, OSError, struct.error,
+)  # fmt: skip
+"""What damaged bytes make the unpickler and the archive reader raise."""
 IGNORED = ("gs_head.", "gs_adapter.", "da3.gs_head.", "da3.gs_adapter.")
 """Prefixes of parts that the GPM does not have: the giant model's Gaussian splats."""
 
@@ -71,26 +76,12 @@ def _read_safetensors(path: Path) -> State:
 def _read_torch(path: Path) -> object:
     """PyTorch's own format through its restricted unpickler, which builds tensors and containers only."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        # By handle, not by name: torch lets a suffix decide which reader it trusts.
+        with path.open("rb") as file:
+            return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        if zipfile.is_zipfile(path):
-            raise FormatError(
-                f"{path}: holds more than tensors, and loading it could run code; refused"
-            ) from error
-        raise FormatError(
-            f"{path}: not a plain PyTorch weight file; refused, nothing in it was run"
-        ) from error
-    # What damaged bytes make the unpickler and the archive reader stumble over.
-    except (
-        RuntimeError,
-        EOFError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OSError,
-        AssertionError,
-    ) as error:
+        raise FormatError(f"{path}: holds more than tensors; refused, nothing in it was run") from error
+    except _STUMBLES as error:
         raise FormatError(f"{path}: damaged or cut off ({_first_line(error)}); fetch it again") from error
 
 
