@@ -5,7 +5,7 @@ T <- exp(delta) @ T, so that moving a point y = T x by delta costs the Jacobian 
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -36,16 +36,16 @@ class SE3:
     translation: Float[Tensor, "*b 3"]
 
     @classmethod
-    def identity(cls, *batch: int, dtype: torch.dtype = torch.float64) -> Self:
+    def identity(cls, *batch: int, dtype: torch.dtype = torch.float64) -> "SE3":
         return cls(torch.eye(3, dtype=dtype).expand(*batch, 3, 3), torch.zeros(*batch, 3, dtype=dtype))
 
     @classmethod
-    def from_matrix(cls, matrix: Float[Tensor, "*b r 4"]) -> Self:
+    def from_matrix(cls, matrix: Float[Tensor, "*b r 4"]) -> "SE3":
         """From 3x4 or 4x4 matrices."""
         return cls(matrix[..., :3, :3], matrix[..., :3, 3])
 
     @classmethod
-    def exp(cls, delta: Float[Tensor, "*b 6"]) -> Self:
+    def exp(cls, delta: Float[Tensor, "*b 6"]) -> "SE3":
         upsilon, omega = delta[..., :3], delta[..., 3:]
         return cls(so3_exp(omega), (so3_left_jacobian(omega) @ upsilon[..., None]).squeeze(-1))
 
@@ -54,10 +54,10 @@ class SE3:
         upsilon = torch.linalg.solve(so3_left_jacobian(omega), self.translation[..., None]).squeeze(-1)
         return torch.cat([upsilon, omega], -1)
 
-    def __matmul__(self, other: Self) -> Self:
+    def __matmul__(self, other: "SE3") -> "SE3":
         return type(self)(self.rotation @ other.rotation, self.act(other.translation))
 
-    def inverse(self) -> Self:
+    def inverse(self) -> "SE3":
         inverse = self.rotation.mT
         return type(self)(inverse, -(inverse @ self.translation[..., None]).squeeze(-1))
 
@@ -85,14 +85,14 @@ class SE3:
     def matrix(self) -> Float[Tensor, "*b 4 4"]:
         return _homogeneous(self.rotation, self.translation)
 
-    def orthonormalised(self) -> Self:
+    def orthonormalised(self) -> "SE3":
         """The same transform with the rotation's rounding error removed."""
         return type(self)(nearest_rotation(self.rotation), self.translation)
 
-    def to(self, *args: Any) -> Self:
+    def to(self, *args: Any) -> "SE3":
         return _map(self, lambda t: t.to(*args))  # type: ignore[no-any-return]
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Any) -> "SE3":
         return type(self)(self.rotation[_key(index, _ALL, _ALL)], self.translation[_key(index, _ALL)])
 
     def __len__(self) -> int:
@@ -108,23 +108,23 @@ class Sim3:
     translation: Float[Tensor, "*b 3"]
 
     @classmethod
-    def identity(cls, *batch: int, dtype: torch.dtype = torch.float64) -> Self:
+    def identity(cls, *batch: int, dtype: torch.dtype = torch.float64) -> "Sim3":
         rigid = SE3.identity(*batch, dtype=dtype)
         return cls(torch.ones(batch, dtype=dtype), rigid.rotation, rigid.translation)
 
     @classmethod
-    def from_se3(cls, rigid: SE3) -> Self:
+    def from_se3(cls, rigid: SE3) -> "Sim3":
         return cls(torch.ones_like(rigid.translation[..., 0]), rigid.rotation, rigid.translation)
 
     @classmethod
-    def from_matrix(cls, matrix: Float[Tensor, "*b r 4"]) -> Self:
+    def from_matrix(cls, matrix: Float[Tensor, "*b r 4"]) -> "Sim3":
         """From 3x4 or 4x4 matrices [s R | t]."""
         scaled = matrix[..., :3, :3]
         scale = torch.linalg.det(scaled).pow(1 / 3)
         return cls(scale, scaled / scale[..., None, None], matrix[..., :3, 3])
 
     @classmethod
-    def exp(cls, delta: Float[Tensor, "*b 7"]) -> Self:
+    def exp(cls, delta: Float[Tensor, "*b 7"]) -> "Sim3":
         upsilon, omega, sigma = delta[..., :3], delta[..., 3:6], delta[..., 6]
         translation = (_sim3_v(omega, sigma) @ upsilon[..., None]).squeeze(-1)
         return cls(sigma.exp(), so3_exp(omega), translation)
@@ -134,12 +134,12 @@ class Sim3:
         upsilon = torch.linalg.solve(_sim3_v(omega, sigma), self.translation[..., None]).squeeze(-1)
         return torch.cat([upsilon, omega, sigma[..., None]], -1)
 
-    def __matmul__(self, other: Self) -> Self:
+    def __matmul__(self, other: "Sim3") -> "Sim3":
         return type(self)(
             self.scale * other.scale, self.rotation @ other.rotation, self.act(other.translation)
         )
 
-    def inverse(self) -> Self:
+    def inverse(self) -> "Sim3":
         inverse = self.rotation.mT
         moved = (inverse @ self.translation[..., None]).squeeze(-1)
         return type(self)(1 / self.scale, inverse, -moved / self.scale[..., None])
@@ -164,14 +164,14 @@ class Sim3:
     def matrix(self) -> Float[Tensor, "*b 4 4"]:
         return _homogeneous(self.scale[..., None, None] * self.rotation, self.translation)
 
-    def orthonormalised(self) -> Self:
+    def orthonormalised(self) -> "Sim3":
         """The same transform with the rotation's rounding error removed."""
         return type(self)(self.scale, nearest_rotation(self.rotation), self.translation)
 
-    def to(self, *args: Any) -> Self:
+    def to(self, *args: Any) -> "Sim3":
         return _map(self, lambda t: t.to(*args))  # type: ignore[no-any-return]
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Any) -> "Sim3":
         return type(self)(
             self.scale[_key(index)],
             self.rotation[_key(index, _ALL, _ALL)],
