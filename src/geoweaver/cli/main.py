@@ -32,6 +32,7 @@ class Command:
 
 COMMANDS = {
     "evaluate": Command("geoweaver.cli.evaluate", "score trajectories (and depth) against a reference"),
+    "models": Command("geoweaver.cli.models", "list, fetch and check the weights of learned models"),
 }
 """Every command, in the order of the help."""
 
