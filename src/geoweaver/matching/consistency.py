@@ -35,7 +35,11 @@ class PairErrors:
 
 
 def pair_errors(
-    rows: Correspondences, observations: Observations, rng: np.random.Generator, config: SamplingConfig
+    rows: Correspondences,
+    observations: Observations,
+    rng: np.random.Generator,
+    config: SamplingConfig,
+    own_fit: bool = False,
 ) -> PairErrors:
     """Errors of a pair's rows by the prior's cameras (one chunk), the depth ratio (tie) or their own fit."""
     i, j = int(rows.observation_i[0]), int(rows.observation_j[0])
@@ -43,7 +47,7 @@ def pair_errors(
     if int(rows.edge[0]) == TIE:
         return _tie_errors(rows, both)
     views = _Views.of(observations, i, j)
-    if observations.chunk[i] == observations.chunk[j]:
+    if observations.chunk[i] == observations.chunk[j] and not own_fit:
         cam_from_chunk = observations.cam_from_chunk.to(torch.float64)
         inside = cam_from_chunk[j] @ cam_from_chunk[i].inverse()
         return views.errors(rows, both, Sim3.from_se3(inside), fitted=False)

@@ -11,8 +11,8 @@ from geoweaver.matching.consistency import PairErrors
 from geoweaver.matching.sampling_config import SamplingConfig
 from geoweaver.matching.weights import match_probability
 
-BYTES_PER_ROW = 80
-"""Of a table of correspondences: three indices, two pixels, two depths, one weight."""
+BYTES_PER_ROW = 160
+"""80 for three indices, two pixels, two depths and a weight, and as much again while the pairs are joined."""
 
 
 def pair_rng(seed: int, edge: int, observation_i: int, observation_j: int) -> np.random.Generator:

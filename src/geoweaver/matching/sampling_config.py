@@ -23,7 +23,7 @@ class SamplingConfig:
     """Matches kept per pair of observations."""
     max_rows: int = 50_000_000
     """Rows of the whole table, divided over the pairs."""
-    memory_share: float = 0.25
+    memory_share: float = 0.5
     """Share of the machine's memory that the table may take, where that is less than max_rows."""
     min_per_pair: int = 20
     """A pair with fewer consistent matches is weak: it is relaxed where the graph needs it, else dropped."""

@@ -1,10 +1,10 @@
 """The table that the optimiser eats: matches read at chosen observations, weighed, judged and sampled."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from geoweaver.datatypes import Correspondences, Matches, Observations
@@ -13,7 +13,7 @@ from geoweaver.matching.pairs import TIE, sorted_pairs
 from geoweaver.matching.readings import Readings, ReadPrior
 from geoweaver.matching.sampling import confident, consistent, gumbel_order, pair_rng, rows_per_pair
 from geoweaver.matching.sampling_config import SamplingConfig
-from geoweaver.matching.verdicts import SamplingReport, Verdicts, relaxations, report
+from geoweaver.matching.verdicts import SamplingReport, Verdicts, apart, relaxations, report
 from geoweaver.matching.weights import match_weight
 
 
@@ -32,18 +32,18 @@ def build_table(
     `connect` names what must not fall apart: weak pairs are relaxed where they hold these together.
     """
     source = _Source(sorted_pairs(pairs), matches, observations, read, config, generator)
-    cap = rows_per_pair(source.available(), config)
+    nodes = (observations.chunk if connect == "chunks" else observations.frame)[source.pairs[:, 1:]]
     verdicts = Verdicts.empty(len(pairs), len(config.thresholds()))
-    kept: dict[int, Correspondences] = {}
-    for number, rows, errors in source.judged(range(len(pairs))):
-        if verdicts.judge(number, errors, config):
-            kept[number] = source.sampled(rows, errors, 0, cap)
-    node = observations.chunk if connect == "chunks" else observations.frame
-    step = relaxations(node[source.pairs[:, 1:]], verdicts.sound(config), verdicts.support)
+    kept = source.kept(verdicts, range(len(pairs)))
+    # what is apart may be a wrong camera inside a chunk: then the matches are right and the prior is not
+    source.own_fit = apart(nodes, verdicts.sound(config)[:, 0]) & source.inside_chunk()
+    kept |= source.kept(verdicts, source.own_fit.nonzero().flatten().tolist())
+    step = relaxations(nodes, verdicts.sound(config), verdicts.support)
     for number, rows, errors in source.judged((step > 0).nonzero().flatten().tolist()):
-        kept[number] = source.sampled(rows, errors, int(step[number]), cap)
+        kept[number] = source.sampled(rows, errors, int(step[number]))
     sizes = torch.tensor([len(kept[n]) if n in kept else 0 for n in range(len(pairs))], dtype=torch.long)
-    return _joined([kept[n] for n in sorted(kept)]), report(source.pairs, step, sizes, verdicts, config)
+    summary = report(source.pairs, step, source.own_fit, sizes, verdicts, config)
+    return _joined([kept[n] for n in sorted(kept)]), summary
 
 
 class _Source:
@@ -59,41 +59,52 @@ class _Source:
         generator: torch.Generator,
     ) -> None:
         self.pairs = pairs
+        self.own_fit = torch.zeros(len(pairs), dtype=torch.bool)
+        """Pairs inside a chunk that are judged by their own fit, not by the prior's cameras."""
         self._matches = matches
         self._observations = observations
         self._config = config
         self._seed = int(torch.randint(2**62, (), generator=generator))
         self._start = torch.searchsorted(matches.edge, pairs[:, 0].contiguous())
         self._stop = torch.searchsorted(matches.edge, pairs[:, 0].contiguous(), right=True)
+        ties = torch.full_like(self._start, config.max_per_pair)
+        self._cap = rows_per_pair(torch.where(pairs[:, 0] == TIE, ties, self._stop - self._start), config)
         self._readings = Readings(
             observations, read, config.normalisation, config.gamma_ceiling, config.cached_chunks
         )
 
-    def available(self) -> Int[Tensor, "P"]:
-        """How many rows each pair could give at most."""
-        ties = self.pairs[:, 0] == TIE
-        return torch.where(ties, self._config.max_per_pair, self._stop - self._start)
+    def kept(self, verdicts: Verdicts, numbers: Collection[int]) -> dict[int, Correspondences]:
+        """Judge pairs, and sample those that are worth keeping at the strict threshold."""
+        return {
+            number: self.sampled(rows, errors, 0)
+            for number, rows, errors in self.judged(numbers)
+            if verdicts.judge(number, errors, self._config)
+        }
 
-    def judged(self, numbers: Sequence[int]) -> Iterator[tuple[int, Correspondences, PairErrors]]:
+    def judged(self, numbers: Collection[int]) -> Iterator[tuple[int, Correspondences, PairErrors]]:
         """Confident rows of pairs in sampling order with errors, chunk by chunk; empty pairs are skipped."""
         chunk = self._observations.chunk[self.pairs[:, 1:]].sort(-1).values.tolist()
         for number in sorted(numbers, key=lambda n: (chunk[n], n)):
-            edge, i, j = self.pairs[number].tolist()
-            rng = pair_rng(self._seed, edge, i, j)
+            rng = pair_rng(self._seed, *self.pairs[number].tolist())
             rows = self._rows(number)
             rows = rows[gumbel_order(rows.weight, rng)]
             rows = rows[confident(rows.weight, self._config)]
             if len(rows):
-                errors = pair_errors(rows, self._observations, rng, self._config)
-                yield number, rows, errors
+                own_fit = bool(self.own_fit[number])
+                yield number, rows, pair_errors(rows, self._observations, rng, self._config, own_fit)
 
-    def sampled(self, rows: Correspondences, errors: PairErrors, step: int, cap: int) -> Correspondences:
+    def sampled(self, rows: Correspondences, errors: PairErrors, step: int) -> Correspondences:
         """The first rows that agree at a threshold step."""
-        threshold = self._config.thresholds()[step]
-        rows = rows[consistent(errors, threshold, self._config.lateral)][:cap]
+        agree = consistent(errors, self._config.thresholds()[step], self._config.lateral)
+        rows = rows[agree.nonzero().squeeze(-1)[: self._cap]]
         if self._config.weights == "kept":
             return rows
         return Correspondences(**{**vars(rows), "weight": torch.ones_like(rows.weight)})
+
+    def inside_chunk(self) -> Bool[Tensor, "P"]:
+        """Pairs of one chunk's observations."""
+        chunk = self._observations.chunk[self.pairs[:, 1:]]
+        return chunk[:, 0] == chunk[:, 1]
 
     def _rows(self, number: int) -> Correspondences:
         """All of a pair's matches with what the prior says there; a tie has the depth map's own pixels."""
@@ -114,11 +125,8 @@ class _Source:
 
 def _joined(parts: list[Correspondences]) -> Correspondences:
     """One table of many, in their order."""
-    none, pixel, real = (
-        torch.zeros(0, dtype=torch.long),
-        torch.zeros(0, 2, dtype=torch.float64),
-        torch.zeros(0, dtype=torch.float64),
-    )
+    none, real = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.float64)
+    pixel = real.reshape(0, 2)
     parts = [Correspondences(none, none, none, pixel, pixel, real, real, real), *parts]
     columns = Correspondences.__dataclass_fields__
     return Correspondences(**{name: torch.cat([getattr(part, name) for part in parts]) for name in columns})

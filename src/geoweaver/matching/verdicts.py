@@ -15,9 +15,9 @@ _SIGMAS = 3.0
 _GAIN_OF_FITTING = 1.0
 """Support that a fit to n wrong matches gains, times sqrt(n) (docs/decisions/0002-sampling.md)."""
 _GAIN_OF_COUNTING = 0.5
-"""The same for given cameras: few rows count in steps."""
+"""The same for given cameras, where it is the coarseness of small counts."""
 _NAMED_PAIRS = 20
-"""Relaxed pairs that the notes name one by one."""
+"""Pairs of a kind that the notes name one by one."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,10 @@ class SamplingReport:
     """Depth-consistency threshold that the pair was kept with; nan for a dropped pair."""
     support: Float[Tensor, "P"]
     """Share of the pair's matches that agree at the strict threshold, beyond chance."""
+    contradicts_prior: Bool[Tensor, "P"]
+    """Kept pairs inside a chunk whose matches agree with each other, but not with the prior's cameras."""
     notes: tuple[str, ...]
-    """One line each: the totals, then each relaxed pair."""
+    """One line each: the totals, then each relaxed pair and each that contradicts the prior."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,17 @@ class Verdicts:
 
 
 def support(errors: PairErrors, threshold: float) -> tuple[float, float]:
-    """Share of two-sided rows that agree, beyond chance (0: chance, 1: all), and what luck could make of it."""
+    """Share of two-sided rows that agree beyond chance (0: chance, 1: all), and what luck could reach."""
     found = float(consistent(errors, threshold, lateral=True)[~errors.one_sided].double().mean())
     chance = float((errors.chance <= threshold).double().mean())
     # no rows, or a threshold that everything meets: nothing can be told
     if not chance < 1:
         return 0.0, 1.0
-    scatter = (2 * chance / (1 - chance)) ** 0.5
+    count = len(errors.chance)
+    at_least = (chance * count + 1) / (count + 2)
+    scatter = (2 * at_least / (1 - at_least)) ** 0.5
     gain = _GAIN_OF_FITTING if errors.fitted else _GAIN_OF_COUNTING
-    return (found - chance) / (1 - chance), (gain + _SIGMAS * scatter) / len(errors.chance) ** 0.5
+    return (found - chance) / (1 - chance), (gain + _SIGMAS * scatter) / count**0.5
 
 
 def relaxations(
@@ -83,9 +87,7 @@ def relaxations(
     Steps rise together for the whole graph, and within a step the best supported pair comes first.
     """
     step = torch.where(sound[:, 0], 0, -1)
-    parent = list(range(int(nodes.max()) + 1 if nodes.numel() else 0))
-    for a, b in nodes[step == 0].tolist():
-        parent[_root(parent, a)] = _root(parent, b)
+    parent = _joined(nodes, step == 0)
     for level in range(1, sound.shape[1]):
         weak = ((step < 0) & sound[:, level]).nonzero().flatten()
         for pair in weak[support_at[weak, level].argsort(descending=True, stable=True)].tolist():
@@ -96,9 +98,16 @@ def relaxations(
     return step
 
 
+def apart(nodes: Int[Tensor, "P 2"], kept: Bool[Tensor, "P"]) -> Bool[Tensor, "P"]:
+    """Pairs whose two ends no chain of kept pairs joins."""
+    parent = _joined(nodes, kept)
+    return torch.tensor([_root(parent, a) != _root(parent, b) for a, b in nodes.tolist()], dtype=torch.bool)
+
+
 def report(
     pairs: Int[Tensor, "P 3"],
     step: Int[Tensor, "P"],
+    own_fit: Bool[Tensor, "P"],
     kept: Int[Tensor, "P"],
     verdicts: Verdicts,
     config: SamplingConfig,
@@ -112,15 +121,32 @@ def report(
         f"{int(kept.sum())} rows of {int((step >= 0).sum())} of {len(pairs)} pairs, {len(relaxed)} relaxed; "
         f"dropped {int(few.sum())} with too few consistent matches, {int(chance.sum())} no better than chance"
     ]
-    for number in relaxed[:_NAMED_PAIRS]:
-        edge, i, j = pairs[number].tolist()
-        notes.append(
-            f"edge {edge} (observations {i}, {j}) relaxed to depth consistency {threshold[number]:.2g} "
-            "to hold the graph together"
-        )
-    if len(relaxed) > _NAMED_PAIRS:
-        notes.append(f"and {len(relaxed) - _NAMED_PAIRS} more pairs relaxed")
-    return SamplingReport(pairs, kept, threshold, verdicts.support[:, 0], tuple(notes))
+    notes += _named(
+        pairs[relaxed],
+        [f"relaxed to depth consistency {t:.2g} to hold the graph together" for t in threshold[relaxed]],
+    )
+    contradicting = own_fit & (step >= 0)
+    odd = pairs[contradicting]
+    notes += _named(odd, ["kept against the prior's cameras: its matches agree with each other"] * len(odd))
+    return SamplingReport(pairs, kept, threshold, verdicts.support[:, 0], contradicting, tuple(notes))
+
+
+def _named(pairs: Int[Tensor, "q 3"], what: list[str]) -> list[str]:
+    """A line per pair, the last of many summed up."""
+    lines = [
+        f"edge {edge} (observations {i}, {j}) {words}"
+        for (edge, i, j), words in zip(pairs[:_NAMED_PAIRS].tolist(), what, strict=False)
+    ]
+    rest = len(pairs) - len(lines)
+    return [*lines, f"and {rest} more pairs like this"] if rest else lines
+
+
+def _joined(nodes: Int[Tensor, "P 2"], kept: Bool[Tensor, "P"]) -> list[int]:
+    """Union-find over the nodes that kept pairs join."""
+    parent = list(range(int(nodes.max()) + 1 if nodes.numel() else 0))
+    for a, b in nodes[kept].tolist():
+        parent[_root(parent, a)] = _root(parent, b)
+    return parent
 
 
 def _root(parent: list[int], node: int) -> int:
