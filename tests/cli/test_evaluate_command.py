@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from geoweaver.cli.main import main
+from geoweaver.formats.depth import write_depth
 
 GEOWEAVER = str(Path(sys.executable).with_name("geoweaver"))
 KEYS = ["frames", "matched", "ate", "rre_deg", "auc3", "auc5", "auc30", "scale"]
@@ -231,8 +233,90 @@ def test_names_that_no_terminal_shows(tmp_path, scores, reference):
 
 
 @pytest.mark.realdata
+@pytest.mark.parametrize("name", ["indoor_walk", "street_loop", "drone_room"])
+def test_evos_numbers_on_real_paths(realdata, tmp_path, scores, name):
+    """Both programs read the same files; every seventh frame is missing and the rest are off and scaled."""
+    from evo.core import metrics, sync
+    from evo.tools import file_interface
+
+    truth = realdata / name / "groundtruth.tum"
+    rng = np.random.default_rng(0)
+    rows = np.delete(np.loadtxt(truth), np.s_[::7], axis=0)
+    rows[:, 1:4] = 3 * (rows[:, 1:4] + rng.normal(scale=0.2, size=(len(rows), 3)))[:, [2, 0, 1]] - 40
+    rows[:, 4:] += rng.normal(scale=0.02, size=(len(rows), 4))
+    rows[:, 4:] /= np.linalg.norm(rows[:, 4:], axis=1, keepdims=True)
+    estimate = save(tmp_path / "estimate.tum", rows)
+    paths = [file_interface.read_tum_trajectory_file(str(path)) for path in (truth, estimate)]
+    theirs = sync.associate_trajectories(*paths, max_diff=0.01)
+    theirs[1].align(theirs[0], correct_scale=True)
+    expected = []
+    for relation in (metrics.PoseRelation.translation_part, metrics.PoseRelation.rotation_angle_deg):
+        expected.append(metrics.APE(relation))
+        expected[-1].process_data(theirs)
+    ours = scores(estimate, truth)
+    assert ours["matched"] == len(rows) == theirs[0].num_poses
+    assert ours["ate"] == pytest.approx(expected[0].get_statistic(metrics.StatisticsType.rmse), rel=1e-9)
+    assert ours["rre_deg"] == pytest.approx(expected[1].get_statistic(metrics.StatisticsType.mean), rel=1e-6)
+
+
+@pytest.mark.realdata
+def test_real_depth_against_itself(realdata, tmp_path, scores):
+    path = realdata / "indoor_walk" / "groundtruth.tum"
+    for frame in range(0, 20, 2):
+        (tmp_path / f"{frame:06d}.png").symlink_to(realdata / "indoor_walk" / "depth" / f"{frame:06d}.png")
+    result = scores(path, path, "--depth", tmp_path, "--estimate-depth", realdata / "indoor_walk" / "depth")
+    assert result["absrel"] < 1e-9 and result["depth_coverage"] == 1 and result["depth_frames"] == 10
+
+
+@pytest.mark.realdata
 def test_real_paths_against_themselves(realdata, scores):
     for name in ("indoor_walk", "street_loop", "drone_room"):
         path = realdata / name / "groundtruth.tum"
         result = scores(path, path)
         assert result["ate"] < 1e-9 and result["auc3"] > 99.999 and result["scale"] == pytest.approx(1)
+
+
+def run_folder(path, rows, untrusted=()):
+    """What of a run `evaluate` reads."""
+    path.mkdir()
+    save(path / "trajectory.tum", rows)
+    reasons = [{"frame": frame, "reason": "blur"} for frame in untrusted]
+    (path / "run.json").write_text(json.dumps({"version": "0", "untrusted": reasons}))
+    return path
+
+
+def test_a_run_folder_and_its_trust(tmp_path, scores, reference):
+    rows = walk()
+    rows[[4, 9], 1:4] += 50
+    run = run_folder(tmp_path / "run", rows, untrusted=[4, 9])
+    assert scores(run, reference)["ate"] > 1
+    trusted = scores(run, reference, "--trusted-only")
+    assert trusted["ate"] < 1e-9 and trusted["matched"] == 18
+    assert trusted["auc3"] == pytest.approx(100 * 18 * 17 / (20 * 19))
+    assert scores(run, reference, "--trusted-only", "--missing", "ignore")["auc3"] == pytest.approx(100)
+
+
+def test_depth_of_a_run(tmp_path, scores, evaluate, reference):
+    rows = walk()
+    rows[:, 1:4] *= 4
+    run = run_folder(tmp_path / "run", rows)
+    truth = torch.rand(6, 8, generator=torch.Generator().manual_seed(0)) + 1
+    for frame in (0, 2):
+        write_depth(tmp_path / "truth" / f"{frame:06d}.png", truth)
+        write_depth(run / "depth" / f"{frame:06d}.npy", 4 * truth * (1 + frame))
+    result = scores(run, reference, "--depth", tmp_path / "truth")
+    assert list(result) == [*KEYS, "absrel", "sqrel", "depth_frames", "depth_coverage"]
+    assert result["absrel"] == pytest.approx(1, rel=1e-3), (
+        "one frame is right, the other three times too deep"
+    )
+    median = scores(run, reference, "--depth", tmp_path / "truth", "--depth-align", "median")
+    assert median["absrel"] < 1e-3
+    beside = scores(reference, reference, "--depth", tmp_path / "truth", "--estimate-depth", run / "depth")
+    assert beside["absrel"] > 3
+    assert "AbsRel" in evaluate(run, reference, "--depth", tmp_path / "truth").stdout
+
+
+def test_no_depth_to_score_is_said(tmp_path, evaluate, reference):
+    write_depth(tmp_path / "truth" / "0.png", torch.ones(4, 4))
+    result = evaluate(run_folder(tmp_path / "run", walk()), reference, "--depth", tmp_path / "truth")
+    assert result.returncode == 2 and result.stderr.count("\n") == 1 and "run/depth" in result.stderr

@@ -1,50 +1,61 @@
 """Which depth map of a run belongs to which reference depth map, read one pair at a time."""
 
 import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from geoweaver.errors import DegenerateError, InputError
 from geoweaver.evaluation.depth import DepthFrame
-from geoweaver.formats.depth import DEPTH_SUFFIXES, read_depth
-from geoweaver.formats.files import place
+from geoweaver.formats.depth import DEPTH_SUFFIXES, read_confidence, read_depth
+from geoweaver.formats.files import list_folder, place
 
 
 def depth_frames(estimate: Path, reference: Path, unit: float) -> Iterator[DepthFrame]:
     """Every reference depth map with its prediction; one that the estimate lacks is all unknown."""
-    found, truth = depth_files(estimate), depth_files(reference)
+    found, truth = _depth_maps(estimate), _depth_maps(reference)
     if not found.keys() & truth.keys():
         found, truth = _by_number(found), _by_number(truth)
     if not found.keys() & truth.keys():
         raise DegenerateError(
-            f"no file in {place(estimate)} has the name or number of one in {place(reference)}: "
-            "name depth maps like their frames"
+            f"no depth map in {place(estimate)} has the name or number of one in {place(reference)}: "
+            "name the maps like their frames"
         )
     for name, path in truth.items():
-        depth = torch.from_numpy(read_depth(path, unit))
-        predicted = (
-            torch.from_numpy(read_depth(found[name], unit)) if name in found else torch.zeros_like(depth)
-        )
-        yield DepthFrame(predicted, depth, None, str(path))
+        depth = read_depth(path, unit)
+        if name in found:
+            yield DepthFrame(
+                read_depth(found[name], unit), depth, _confidence(found[name]), place(found[name])
+            )
+        else:
+            yield DepthFrame(torch.zeros_like(depth), depth)
 
 
-def depth_files(folder: Path) -> dict[str, Path]:
-    """The depth maps of a folder by their name without ending, sorted."""
-    if not folder.is_dir():
-        raise InputError(f"{place(folder)} is no folder: depth maps, one file per frame, were expected there")
-    files = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in DEPTH_SUFFIXES}
-    if not files:
-        raise InputError(
-            f"{place(folder)} holds no depth maps: files that end in {' '.join(DEPTH_SUFFIXES)} were expected"
-        )
-    return files
+def _depth_maps(folder: Path) -> dict[str, Path]:
+    """The depth maps of a folder by their names without ending."""
+    files = list_folder(folder, "a folder of depth maps, one file per frame,")
+    maps = {path.stem: path for path in files if path.suffix.lower() in DEPTH_SUFFIXES}
+    if not maps:
+        raise InputError(f"{place(folder)} holds no depth map ({' '.join(DEPTH_SUFFIXES)}): check the folder")
+    return maps
 
 
 def _by_number(files: dict[str, Path]) -> dict[str, Path]:
     """The same files by the last number in their names; none of them where that is not unique."""
-    numbers = [re.findall(r"\d+", name) for name in files]
+    numbers = [re.findall(r"[0-9]{1,18}", name) for name in files]
     keys = [str(int(found[-1])) if found else "" for found in numbers]
     unique = "" not in keys and len(set(keys)) == len(keys)
     return dict(zip(keys, files.values(), strict=True)) if unique else {}
+
+
+def _confidence(path: Path) -> Float[Tensor, "h w"] | None:
+    """What an .npz holds beside the depth; no other file holds any."""
+    if path.suffix.lower() != ".npz" or not zipfile.is_zipfile(path):
+        return None
+    with zipfile.ZipFile(path) as archive:
+        present = "confidence.npy" in archive.namelist()
+    return read_confidence(path) if present else None
