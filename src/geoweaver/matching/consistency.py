@@ -33,6 +33,11 @@ class PairErrors:
     fitted: bool
     """True where the geometry was made from these very rows, and so suits them a little."""
 
+    def worst(self, lateral: bool = True) -> Float[Tensor, "n"]:
+        """The error that a threshold is held against; a row with one depth has only its lateral error."""
+        larger = torch.maximum(self.depth, self.lateral)
+        return larger if lateral else torch.where(self.one_sided, larger, self.depth)
+
 
 def pair_errors(
     rows: Correspondences,

@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.matching.consistency import PairErrors
 from geoweaver.matching.sampling_config import SamplingConfig
 from geoweaver.matching.weights import match_probability
 
@@ -36,13 +35,6 @@ def confident(weight: Float[Tensor, "n"], config: SamplingConfig) -> Bool[Tensor
         return torch.zeros_like(weight, dtype=torch.bool)
     typical = usable.median() if config.relative_to == "median" else usable.max()
     return (weight > 0) & (weight >= config.confidence * typical)
-
-
-def consistent(errors: PairErrors, threshold: float, lateral: bool) -> Bool[Tensor, "n"]:
-    """Rows that agree with the prior to within a relative error."""
-    # a row with one depth only has no depth error to be judged by: there the lateral error always counts
-    judged_laterally = torch.ones_like(errors.one_sided) if lateral else errors.one_sided
-    return (errors.depth <= threshold) & (~judged_laterally | (errors.lateral <= threshold))
 
 
 def rows_per_pair(available: Int[Tensor, "P"], config: SamplingConfig, memory: int | None = None) -> int:

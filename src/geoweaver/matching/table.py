@@ -11,7 +11,7 @@ from geoweaver.datatypes import Correspondences, Matches, Observations
 from geoweaver.matching.consistency import PairErrors, pair_errors
 from geoweaver.matching.pairs import TIE, sorted_pairs
 from geoweaver.matching.readings import Readings, ReadPrior
-from geoweaver.matching.sampling import confident, consistent, gumbel_order, pair_rng, rows_per_pair
+from geoweaver.matching.sampling import confident, gumbel_order, pair_rng, rows_per_pair
 from geoweaver.matching.sampling_config import SamplingConfig
 from geoweaver.matching.verdicts import SamplingReport, Verdicts, apart, relaxations, report
 from geoweaver.matching.weights import match_weight
@@ -87,15 +87,15 @@ class _Source:
         for number in sorted(numbers, key=lambda n: (chunk[n], n)):
             rng = pair_rng(self._seed, *self.pairs[number].tolist())
             rows = self._rows(number)
-            rows = rows[gumbel_order(rows.weight, rng)]
-            rows = rows[confident(rows.weight, self._config)]
+            order = gumbel_order(rows.weight, rng)
+            rows = rows[order[confident(rows.weight[order], self._config)]]
             if len(rows):
                 own_fit = bool(self.own_fit[number])
                 yield number, rows, pair_errors(rows, self._observations, rng, self._config, own_fit)
 
     def sampled(self, rows: Correspondences, errors: PairErrors, step: int) -> Correspondences:
         """The first rows that agree at a threshold step."""
-        agree = consistent(errors, self._config.thresholds()[step], self._config.lateral)
+        agree = errors.worst(self._config.lateral) <= self._config.thresholds()[step]
         rows = rows[agree.nonzero().squeeze(-1)[: self._cap]]
         if self._config.weights == "kept":
             return rows

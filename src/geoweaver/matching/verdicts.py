@@ -7,7 +7,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.matching.consistency import PairErrors
-from geoweaver.matching.sampling import consistent
 from geoweaver.matching.sampling_config import SamplingConfig
 
 _SIGMAS = 3.0
@@ -54,10 +53,11 @@ class Verdicts:
 
     def judge(self, number: int, errors: PairErrors, config: SamplingConfig) -> bool:
         """Fill in one pair; True where it is worth keeping at the strict threshold."""
-        for level, threshold in enumerate(config.thresholds()):
-            self.count[number, level] = int(consistent(errors, threshold, config.lateral).sum())
-            self.support[number, level], luck = support(errors, threshold)
-            self.needed[number, level] = max(config.min_support, luck)
+        steps = torch.tensor(config.thresholds(), dtype=torch.float64)
+        self.count[number] = (errors.worst(config.lateral)[:, None] <= steps).sum(0)
+        if len(errors.chance):
+            self.support[number], luck = support(errors, steps)
+            self.needed[number] = luck.clamp(min=config.min_support)
         return bool(self.sound(config)[number, 0])
 
     def sound(self, config: SamplingConfig) -> Bool[Tensor, "P steps"]:
@@ -65,18 +65,19 @@ class Verdicts:
         return (self.count >= config.min_per_pair) & (self.support >= self.needed)
 
 
-def support(errors: PairErrors, threshold: float) -> tuple[float, float]:
+def support(
+    errors: PairErrors, steps: Float[Tensor, "steps"]
+) -> tuple[Float[Tensor, "steps"], Float[Tensor, "steps"]]:
     """Share of two-sided rows that agree beyond chance (0: chance, 1: all), and what luck could reach."""
-    found = float(consistent(errors, threshold, lateral=True)[~errors.one_sided].double().mean())
-    chance = float((errors.chance <= threshold).double().mean())
-    # no rows, or a threshold that everything meets: nothing can be told
-    if not chance < 1:
-        return 0.0, 1.0
     count = len(errors.chance)
+    found = (errors.worst()[~errors.one_sided][:, None] <= steps).double().mean(0)
+    chance = (errors.chance[:, None] <= steps).double().mean(0)
+    # one more by chance than was seen, and never all: few rows say little
     at_least = (chance * count + 1) / (count + 2)
-    scatter = (2 * at_least / (1 - at_least)) ** 0.5
+    scatter = (2 * at_least / (1 - at_least)).sqrt()
     gain = _GAIN_OF_FITTING if errors.fitted else _GAIN_OF_COUNTING
-    return (found - chance) / (1 - chance), (gain + _SIGMAS * scatter) / count**0.5
+    beyond = torch.where(chance < 1, (found - chance) / (1 - chance), 0)
+    return beyond, (gain + _SIGMAS * scatter) / count**0.5
 
 
 def relaxations(
