@@ -53,9 +53,8 @@ def cast(
 
 def first_hits(meeting: Surfaces, origins: Array, directions: Array) -> tuple[Array, Array]:
     """(t, triangle) of the first hits; t is inf and the triangle -1 where a ray meets nothing."""
-    triangle = meeting.scene.run(
-        origins.astype(np.float32), directions.astype(np.float32), query="INTERSECT"
-    ).astype(np.int32)
+    o, d = origins.astype(np.float32), directions.astype(np.float32)
+    triangle = meeting.scene.run(o, d, query="INTERSECT").astype(np.int32, copy=False)
     return _exact(meeting.plane, origins, directions, triangle), triangle
 
 

@@ -53,7 +53,7 @@ def develop(
 ) -> UInt8[np.ndarray, "H W 3"]:
     """Linear light to 8 bits: highlights roll off, gamma 2, then the sensor's noise."""
     x = exposure * linear
-    display = 255 * np.sqrt(x * (1 + x / 6.25) / (1 + x) * 1.15)
+    display = 255 * np.sqrt(x * (1 + x / 4) / (1 + x) * 1.2)
     if noise > 0:
         sigma = noise * np.sqrt(0.25 + 0.75 * np.clip(display, 0, 255) / 128)
         display = display + sigma * rng.standard_normal(display.shape, dtype=np.float32)

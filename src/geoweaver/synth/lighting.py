@@ -8,9 +8,10 @@ from geoweaver.synth.casting import Surfaces, blocked_at
 from geoweaver.synth.plan import Light
 from geoweaver.synth.quads import Array, Quads
 
-_RAYS = 48
+_RAYS = 28
 _SOFT = 6
 """Shadow rays per light and texel."""
+_LAMP_REACH = 7.0
 _LIFT = 0.004
 """Metres off the surface at which light is gathered."""
 
@@ -25,15 +26,23 @@ class Lightmap:
     """int64 (Q 3): first texel, nu, nv."""
 
 
-def bake(quads: Quads, surfaces: Surfaces, light: Light, spacing: float = 0.25) -> Lightmap:
-    """Gather light every `spacing` metres (at most 40 texels along a side, at least the corners)."""
-    chart = _charts(quads, spacing)
+def bake(quads: Quads, surfaces: Surfaces, light: Light, seen_from: Array) -> Lightmap:
+    """Gather light on a grid that is the coarser the farther a surface lies from where cameras go (n 3)."""
+    chart = _charts(quads, _spacing(quads, seen_from))
     points, normals = _places(quads, chart)
-    gathered = _ambient(surfaces, points, normals, light) + _direct(surfaces, points, normals, light)
+    ambient, covered = _ambient(surfaces, points, normals, light)
+    gathered = _uncovered(ambient + _direct(surfaces, points, normals, light), covered, chart)
     return Lightmap(_smoothed(gathered, points, normals, chart).astype(np.float32), chart)
 
 
-def _charts(quads: Quads, spacing: float) -> Array:
+def _spacing(quads: Quads, seen_from: Array) -> Array:
+    """Metres between texels of each surface."""
+    c = quads.corners
+    nearest = [np.linalg.norm(np.clip(p, c.min(1), c.max(1)) - p, axis=-1) for p in seen_from]
+    return np.clip(0.15 * np.min(nearest, 0), 0.2, 8.0)
+
+
+def _charts(quads: Quads, spacing: Array) -> Array:
     c = quads.corners
     across, down = np.linalg.norm(c[:, 1] - c[:, 0], axis=-1), np.linalg.norm(c[:, 3] - c[:, 0], axis=-1)
     nu = np.clip(np.ceil(across / spacing), 1, 40).astype(np.int64) + 1
@@ -71,17 +80,33 @@ def _hemisphere(count: int) -> Array:
     return np.stack([r * np.cos(a), r * np.sin(a), np.sqrt(1 - r * r)], -1)
 
 
-def _ambient(surfaces: Surfaces, points: Array, normals: Array, light: Light) -> Array:
-    """Sky where it is seen, light thrown back by the rest: less from what is near."""
+def _ambient(surfaces: Surfaces, points: Array, normals: Array, light: Light) -> tuple[Array, Array]:
+    """Sky where it is seen, light thrown back by the rest: less from what is near; and the share of near rays."""
     x, y = _frame(normals)
-    total = np.zeros_like(points)
+    total, near = np.zeros_like(points), np.zeros(len(points))
     for h in _hemisphere(_RAYS):
         direction = h[0] * x + h[1] * y + h[2] * normals
         distance = blocked_at(surfaces, points, direction)[:, None]
         thrown_back = np.asarray(light.bounce) * (1 - np.exp(-distance / light.reach))
         open_sky = np.asarray(light.sky) * np.where(direction[:, 2:] > -0.05, 1.0, 0.35)
         total += np.where(np.isinf(distance), open_sky, thrown_back)
-    return total / _RAYS
+        near += distance[:, 0] < 0.04
+    return total / _RAYS, near / _RAYS
+
+
+def _uncovered(light: Array, covered: Array, chart: Array) -> Array:
+    """Texels that something lies upon take their neighbours' light, lest a small thing blacken a large texel."""
+    out = light.copy()
+    bad = covered > 0.5
+    size = chart[:, 1] * chart[:, 2]
+    for q in np.flatnonzero(np.add.reduceat(bad, chart[:, 0]) * (size > 4)):
+        here = slice(chart[q, 0], chart[q, 0] + size[q])
+        good = np.flatnonzero(~bad[here])
+        grid = np.stack(np.divmod(np.arange(size[q]), chart[q, 1]), -1)
+        for k in np.flatnonzero(bad[here]) if len(good) else ():
+            weight = 1 / (1e-9 + ((grid[good] - grid[k]) ** 2).sum(-1)) ** 2
+            out[chart[q, 0] + k] = weight @ light[here][good] / weight.sum()
+    return out
 
 
 def _direct(surfaces: Surfaces, points: Array, normals: Array, light: Light) -> Array:
@@ -94,13 +119,20 @@ def _direct(surfaces: Surfaces, points: Array, normals: Array, light: Light) -> 
         facing = np.maximum((normals * way).sum(-1), 0) * np.isinf(blocked_at(surfaces, points, way))
         total += facing[:, None] * np.asarray(light.sun) / _SOFT
     for lamp in light.lamps:
+        way = np.asarray(lamp) - points
+        near = np.flatnonzero(((way**2).sum(-1) < _LAMP_REACH**2) & ((way * normals).sum(-1) > 0))
         for jitter in spread:
-            way = np.asarray(lamp) + 0.12 * jitter - points
-            square = (way**2).sum(-1)
-            facing = np.maximum((normals * way).sum(-1), 0) / np.sqrt(square) / (0.5 + square)
-            facing = facing * (blocked_at(surfaces, points, way) > 1)
-            total += facing[:, None] * np.asarray(light.lamp) / _SOFT
+            total[near] += _lamp(surfaces, points[near], normals[near], lamp + 0.12 * jitter, light) / _SOFT
     return total
+
+
+def _lamp(surfaces: Surfaces, points: Array, normals: Array, lamp: Array, light: Light) -> Array:
+    """Light of one point where nothing stands in the way; it fades to nothing at the lamp's reach."""
+    way = lamp - points
+    square = (way**2).sum(-1)
+    fade = np.maximum(1 - square / _LAMP_REACH**2, 0)
+    facing = np.maximum((normals * way).sum(-1), 0) / np.sqrt(square) / (0.5 + square) * fade
+    return (facing * (blocked_at(surfaces, points, way) > 1))[:, None] * np.asarray(light.lamp)
 
 
 def _smoothed(light: Array, points: Array, normals: Array, chart: Array) -> Array:

@@ -55,7 +55,7 @@ CATALOGUE: dict[str, Material] = {
     "carpet": _tile(t.carpet, 1.5, 1024),
     "carpet_tiles": _tile(t.carpet_tiles, 2.0, 1024, 0.6),
     "ceiling_tiles": _tile(
-        t.tiles, 2.4, 512, 0.0, colour=(0.88, 0.88, 0.86), count=4, spread=0.0, speckle=0.03
+        t.tiles, 2.4, 512, 0.0, colour=(0.88, 0.88, 0.86), count=4, spread=0.0, speckle=0.09
     ),
     "fabric": _tile(t.fabric, 0.6, 512),
     "linen": _tile(t.fabric, 0.6, 512, colour=(0.82, 0.79, 0.73)),
@@ -104,7 +104,7 @@ class Palette:
     """Every texture of a world in one buffer; values are square roots of linear colour, so squaring decodes them."""
 
     texels: Array
-    """uint8 (B 3), level after level, texture after texture."""
+    """uint32 (B): a byte each of red, green and blue; level after level, texture after texture."""
     start: Array
     """int64 (M L): where each level of each texture begins."""
     side: Array
@@ -126,7 +126,8 @@ def paint_palette(names: Sequence[str], seed: int) -> Palette:
         for k, level in enumerate(pyramid):
             start[i, k:] = at
             at += len(level) ** 2
-            flat.append(level.reshape(-1, 3))
+            red, green, blue = level.reshape(-1, 3).T.astype(np.uint32)
+            flat.append(red | green << 8 | blue << 16)
     return Palette(
         np.concatenate(flat), start, np.array([m.texels for m in materials]),
         np.array([m.metres for m in materials]), np.array([m.stain for m in materials]),

@@ -46,10 +46,11 @@ def cells(rng: np.random.Generator, n: int, count: int) -> tuple[Array, Array]:
 
 def grid_cells(n: int, rows: int, columns: int, stagger: float = 0.0) -> tuple[Array, Array]:
     """Running bond: the index of the brick at each pixel, and its distance to the brick's border in shares of n."""
-    v, u = np.meshgrid((np.arange(n) + 0.5) / n, (np.arange(n) + 0.5) / n, indexing="ij")
-    row = np.floor(v * rows).astype(int)
-    x = u * columns + stagger * (row % 2)
-    column = np.floor(x).astype(int) % columns
-    to_side = np.minimum(x % 1, 1 - x % 1) / columns
-    to_bed = np.minimum(v * rows % 1, 1 - v * rows % 1) / rows
-    return row * columns + column, np.minimum(to_side, to_bed)
+    v = ((np.arange(n) + 0.5) / n * rows)[:, None]
+    row = v.astype(np.int64)
+    x = (v.T * (columns / rows) + stagger * (row % 2)).astype(np.float32)
+    column = x.astype(np.int64)
+    x -= column
+    to_side = np.minimum(x, 1 - x) / columns
+    to_bed = np.minimum(v - row, 1 - v + row) / rows
+    return row * columns + column % columns, np.minimum(to_side, to_bed)

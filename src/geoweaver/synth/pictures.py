@@ -11,6 +11,14 @@ _WORDS = (
     "NORTH", "MARKET", "2 FOR 1", "OPEN", "MUSEUM", "CAFE", "JAZZ", "No. 47", "HARBOUR", "BREAD", "LINES", "RIVER",
     "SALE", "CINEMA", "EXPO 68", "GARDEN", "ATLAS", "VOL. 3", "HOTEL", "BOOKS", "PHOTO", "OPERA", "TEA", "SUMMER",
 )  # fmt: skip
+_DOORS = (
+    (0.42, 0.27, 0.16),
+    (0.6, 0.42, 0.26),
+    (0.86, 0.84, 0.78),
+    (0.25, 0.33, 0.42),
+    (0.3, 0.4, 0.32),
+    (0.5, 0.2, 0.17),
+)
 _FONTS = (
     cv2.FONT_HERSHEY_SIMPLEX,
     cv2.FONT_HERSHEY_DUPLEX,
@@ -23,7 +31,7 @@ def _colour(rng: Rng, low: float = 0.05, high: float = 0.95) -> tuple[float, flo
     """A random shade: its saturation is that of printed and painted things, not of neon."""
     hue = rng.standard_normal(3)
     hue = (hue - hue.mean()) / (np.abs(hue - hue.mean()).max() + 1e-9)
-    r, g, b = np.clip(rng.uniform(low, high) * (1 + rng.uniform(0.05, 0.6) * hue), 0, 1)
+    r, g, b = np.clip(rng.uniform(low, high) * (1 + rng.uniform(0.03, 0.4) * hue), 0, 1)
     return float(r), float(g), float(b)
 
 
@@ -54,14 +62,13 @@ def _lines(rng: Rng, image: Array, box: tuple[int, int, int, int], pitch: int, c
 def landscape(rng: Rng, n: int) -> Array:
     """A painting: sky, ridges one behind the other, foreground strokes."""
     v = np.linspace(0, 1, n)[:, None]
-    image = (
-        mixed(_colour(rng, 0.4, 0.9), _colour(rng, 0.6, 1.0), v + 0 * clouds(rng, n))
-        + 0.06 * clouds(rng, n, 1.3, 2)[..., None]
-    )
+    air = 0.06 * clouds(rng, n, 1.3, 2)[..., None]
+    touch = 1 + 0.15 * clouds(rng, n, 0.9, 6)[..., None]
+    hills = clouds(rng, n, 1.6, 2)
+    image = mixed(_colour(rng, 0.4, 0.9), _colour(rng, 0.6, 1.0), v) + air
     for k in range(5):
-        ridge = 0.35 + 0.13 * k + 0.09 * clouds(rng, n, 1.6, 2)[0]
-        shade = np.asarray(_colour(rng, 0.1, 0.75)) * (1 + 0.15 * clouds(rng, n, 0.9, 6))[..., None]
-        image = np.where((v > ridge)[..., None], shade, image)
+        ridge = 0.35 + 0.13 * k + 0.09 * hills[k * n // 5]
+        image = np.where((v > ridge)[..., None], np.asarray(_colour(rng, 0.1, 0.75)) * touch, image)
     return image
 
 
@@ -190,7 +197,7 @@ def pane(rng: Rng, n: int) -> Array:
 
 def door(rng: Rng, n: int) -> Array:
     """A panelled door with a handle and a number."""
-    base = np.asarray(_colour(rng, 0.25, 0.7)) * [1.0, 0.85, 0.7]
+    base = np.array(_DOORS[rng.integers(len(_DOORS))]) * rng.uniform(0.85, 1.1)
     image = np.ascontiguousarray(base * (1 + 0.06 * clouds(rng, n, 0.9, 6, 0.06).T)[..., None])
     for y0, y1 in ((0.08, 0.45), (0.52, 0.92)):
         for x0, x1 in ((0.14, 0.46), (0.54, 0.86)):

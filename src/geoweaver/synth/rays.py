@@ -30,8 +30,8 @@ def pixel_slopes(
     size: tuple[int, int],
     offset: tuple[float, float] = (0.0, 0.0),
 ) -> Array:
-    """(H W 2): x/z and y/z of the ray through each pixel's centre, shifted by an offset in pixels."""
-    pixel = pixel_centres(*size).to(torch.float64) + torch.tensor(offset, dtype=torch.float64)
+    """(n 2): x/z and y/z of the ray through each pixel's centre, row by row."""
+    pixel = pixel_centres(*size).to(torch.float64).reshape(-1, 2)
     K = torch.tensor(intrinsics, dtype=torch.float64)
     if any(distortion):
         lens = camera_lens(intrinsics, distortion, size)
@@ -42,22 +42,27 @@ def pixel_slopes(
     return np.ascontiguousarray(bearing(pixel, K)[..., :2].numpy())
 
 
-def camera_rays(slopes: Array, cam_from_world: SE3) -> tuple[Array, Array]:
-    """Origins and directions (H W 3) in the world, z = 1 in the camera; one pose, or one for each row."""
+@lru_cache(maxsize=4)
+def rows_of(size: tuple[int, int]) -> Array:
+    """(n): the row of each pixel, row by row."""
+    return np.repeat(np.arange(size[1]), size[0])
+
+
+def camera_rays(slopes: Array, row: Array, cam_from_world: SE3) -> tuple[Array, Array]:
+    """Origins and directions (n 3) in the world, z = 1 in the camera; one pose, or one for each row."""
     rotation = cam_from_world.rotation.to(torch.float64).reshape(-1, 3, 3).numpy()
     centre = cam_from_world.centre.to(torch.float64).reshape(-1, 3).numpy()
-    return _rays(slopes, np.ascontiguousarray(rotation), np.ascontiguousarray(centre))
+    return _rays(slopes, row, np.ascontiguousarray(rotation), np.ascontiguousarray(centre))
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _rays(slopes, rotation, centre):  # type: ignore[no-untyped-def]
-    height, width, _ = slopes.shape
-    origins, directions = np.empty((height, width, 3)), np.empty((height, width, 3))
-    for y in range(height):
-        k = y if len(rotation) > 1 else 0
-        for x in range(width):
-            a, b = slopes[y, x]
-            for c in range(3):
-                origins[y, x, c] = centre[k, c]
-                directions[y, x, c] = a * rotation[k, 0, c] + b * rotation[k, 1, c] + rotation[k, 2, c]
+def _rays(slopes, row, rotation, centre):  # type: ignore[no-untyped-def]
+    origins, directions = np.empty((len(slopes), 3)), np.empty((len(slopes), 3))
+    for i in range(len(slopes)):
+        k = row[i] if len(rotation) > 1 else 0
+        for c in range(3):
+            origins[i, c] = centre[k, c]
+            directions[i, c] = (
+                slopes[i, 0] * rotation[k, 0, c] + slopes[i, 1] * rotation[k, 1, c] + rotation[k, 2, c]
+            )
     return origins, directions

@@ -10,10 +10,11 @@ from torch import Tensor
 from geoweaver.geometry import SE3
 from geoweaver.synth.casting import cast, first_hits, surfaces
 from geoweaver.synth.effects import Effects, develop, exposure_times, pose_at, row_times
+from geoweaver.synth.movers import Body, bodies_at
 from geoweaver.synth.quads import Array
-from geoweaver.synth.rays import Intrinsics, camera_rays, pixel_slopes
-from geoweaver.synth.shading import shade
-from geoweaver.synth.world import World, world_coat
+from geoweaver.synth.rays import Intrinsics, camera_rays, pixel_slopes, rows_of
+from geoweaver.synth.tracing import Hits, colours, edges, normals, trace
+from geoweaver.synth.world import World
 
 __all__ = ["Rendered", "cast", "render", "render_depth"]
 
@@ -33,6 +34,24 @@ class Rendered:
     """Unit normals in the camera's axes, towards the camera; 0 where there is only sky."""
     valid: Bool[Tensor, "H W"]
     moving: Bool[Tensor, "H W"]
+    """Where a mover stands before the fixed world."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Shot:
+    """Rays of one instant, their first hits, and the bodies they met."""
+
+    bodies: tuple[Body, ...]
+    poses: SE3
+    intrinsics: Intrinsics
+    origins: Array
+    directions: Array
+    hits: Hits
+
+    def linear(self) -> Array:
+        axes = self.poses.rotation.reshape(-1, 3, 3)[0].numpy()
+        steps = axes[0] / self.intrinsics[0], axes[1] / self.intrinsics[1]
+        return colours(self.bodies, self.hits, self.origins, self.directions, *steps)
 
 
 def render_depth(
@@ -40,30 +59,35 @@ def render_depth(
 ) -> Float[Tensor, "H W"]:
     """Exact z-depth at pixel centres of a (width, height) image; 0 where the camera sees the sky."""
     slopes = pixel_slopes(_four(intrinsics), _PERFECT.distortion, size)
-    origins, directions = camera_rays(slopes, cam_from_world)
-    t, _ = first_hits(surfaces(world.quads), origins.reshape(-1, 3), directions.reshape(-1, 3))
+    t, _ = first_hits(surfaces(world.quads), *camera_rays(slopes, rows_of(size), cam_from_world))
     return torch.from_numpy(np.where(np.isfinite(t), t, 0).reshape(size[1], size[0]))
 
 
 def render(
     world: World, cam_from_world: SE3, intrinsics: Float[Tensor, "4"], size: tuple[int, int],
-    effects: Effects = _PERFECT, motion: Float[Tensor, "6"] | None = None, seed: int = 0,
+    effects: Effects = _PERFECT, motion: Float[Tensor, "6"] | None = None, time: float | None = None,
+    interval: float = 1 / 30, seed: int = 0,
 ) -> Rendered:  # fmt: skip
-    """Image and truth at the stated pose; `motion` is the twist to the next frame's camera (blur, rolling shutter)."""
-    twist = torch.zeros(6, dtype=torch.float64) if motion is None else motion.to(torch.float64)
+    """Image and truth at a pose and, where movers are wanted, a time in seconds.
+
+    `motion` is the twist to the next frame's camera and `interval` the seconds in between: blur and rolling shutter need them.
+    """
     K, rows = _four(intrinsics), row_times(size[1], effects.readout)
-    slopes = pixel_slopes(K, effects.distortion, size)
-    poses = _poses(cam_from_world, twist, rows, 0.0)
-    t, triangle, linear = _picture(world, slopes, poses, K)
+    slopes, row = pixel_slopes(K, effects.distortion, size), rows_of(size)
+    twist = torch.zeros(6, dtype=torch.float64) if motion is None else motion.to(torch.float64)
+
+    def shoot(when: float) -> _Shot:
+        bodies = bodies_at(world, None if time is None else time + when * interval)
+        return _shoot(bodies, slopes, row, _poses(cam_from_world, twist, rows, when), K)
+
+    sharp = shoot(0.0)
     if effects.shutter > 0:
-        times = exposure_times(effects)
-        linear = sum(
-            _picture(world, slopes, _poses(cam_from_world, twist, rows, w), K)[2] for w in times
-        ) / len(times)
+        linear = np.mean([shoot(when).linear() for when in exposure_times(effects)], 0)
     else:
-        _resample_edges(world, poses, K, effects, size, triangle, linear)
-    rgb = develop(linear, effects.exposure, effects.noise, np.random.default_rng([seed, 7]))
-    return _rendered(world, rgb, t, triangle, poses)
+        linear = sharp.linear()
+        _resample_edges(sharp, slopes, row, size, linear)
+    rng, gain = np.random.default_rng([seed, 7]), effects.exposure * world.light.exposure
+    return _rendered(sharp, develop(linear.reshape(size[1], size[0], 3), gain, effects.noise, rng))
 
 
 def _four(intrinsics: Tensor) -> Intrinsics:
@@ -74,67 +98,32 @@ def _four(intrinsics: Tensor) -> Intrinsics:
 def _poses(cam_from_world: SE3, twist: Tensor, rows: Tensor, when: float) -> SE3:
     """One pose, or one for each row where rows are read one after the other."""
     still = bool((rows == 0).all())
-    return pose_at(
-        cam_from_world.to(torch.float64),
-        twist,
-        torch.tensor(when, dtype=torch.float64) if still else rows + when,
+    at = torch.tensor(when, dtype=torch.float64) if still else rows + when
+    return pose_at(cam_from_world.to(torch.float64), twist, at)
+
+
+def _shoot(bodies: tuple[Body, ...], slopes: Array, row: Array, poses: SE3, K: Intrinsics) -> _Shot:
+    origins, directions = camera_rays(slopes, row, poses)
+    return _Shot(bodies, poses, K, origins, directions, trace(bodies, origins, directions))
+
+
+def _resample_edges(shot: _Shot, slopes: Array, row: Array, size: tuple[int, int], linear: Array) -> None:
+    """Silhouettes get four rays, in place: textures are filtered by their footprint, edges are not."""
+    surface = (shot.hits.triangle // 2 + (shot.hits.owner << 32)).reshape(size[1], size[0])
+    edge = np.flatnonzero(edges(surface, linear.reshape(size[1], size[0], 3)))
+    offsets = np.asarray(_SUBPIXELS) / np.asarray(shot.intrinsics[:2])
+    around = (slopes[edge] + offsets[:, None]).reshape(-1, 2)
+    again = _shoot(shot.bodies, around, np.tile(row[edge], len(offsets)), shot.poses, shot.intrinsics)
+    linear[edge] = again.linear().reshape(len(offsets), len(edge), 3).mean(0)
+
+
+def _rendered(shot: _Shot, rgb: Array) -> Rendered:
+    hits, shape = shot.hits, rgb.shape[:2]
+    towards = torch.from_numpy(normals(shot.bodies, hits, shot.directions)).reshape(*shape, 3)
+    rotation = shot.poses.rotation.reshape(-1, 1, 3, 3)
+    turned = (
+        (towards @ rotation[0, 0].mT) if len(rotation) == 1 else (rotation @ towards[..., None]).squeeze(-1)
     )
-
-
-def _picture(world: World, slopes: Array, poses: SE3, K: Intrinsics) -> tuple[Array, Array, Array]:
-    """t (H W), triangle (H W) and linear colour (H W 3) of every pixel's centre."""
-    origins, directions = camera_rays(slopes, poses)
-    shape = slopes.shape[:2]
-    t, triangle, linear = _trace(world, origins.reshape(-1, 3), directions.reshape(-1, 3), poses, K)
-    return t.reshape(shape), triangle.reshape(shape), linear.reshape(*shape, 3)
-
-
-def _trace(
-    world: World, origins: Array, directions: Array, poses: SE3, K: Intrinsics
-) -> tuple[Array, Array, Array]:
-    meeting = surfaces(world.quads)
-    t, triangle = first_hits(meeting, origins, directions)
-    axes = poses.rotation.reshape(-1, 3, 3)[0].numpy()
-    linear = shade(
-        world_coat(world), meeting.plane, origins, directions, axes[0] / K[0], axes[1] / K[1], t, triangle
-    )
-    return t, triangle, linear
-
-
-def _resample_edges(
-    world: World,
-    poses: SE3,
-    K: Intrinsics,
-    effects: Effects,
-    size: tuple[int, int],
-    triangle: Array,
-    linear: Array,
-) -> None:
-    """Silhouettes get four more rays, in place: textures are filtered by their footprint, edges are not."""
-    quad = triangle // 2
-    edge = np.zeros(quad.shape, bool)
-    across, down = quad[:, 1:] != quad[:, :-1], quad[1:] != quad[:-1]
-    edge[:, 1:] |= across
-    edge[:, :-1] |= across
-    edge[1:] |= down
-    edge[:-1] |= down
-    total = np.zeros((int(edge.sum()), 3), np.float32)
-    for offset in _SUBPIXELS:
-        origins, directions = camera_rays(pixel_slopes(K, effects.distortion, size, offset), poses)
-        total += _trace(world, origins[edge], directions[edge], poses, K)[2]
-    linear[edge] = total / len(_SUBPIXELS)
-
-
-def _rendered(world: World, rgb: Array, t: Array, triangle: Array, poses: SE3) -> Rendered:
-    hit = triangle >= 0
-    plane = surfaces(world.quads).plane[:, :3]
-    normal = plane[triangle] / np.linalg.norm(plane[triangle], axis=-1, keepdims=True)
-    rotation = poses.rotation.expand(len(rgb), 3, 3)
-    turned = (rotation[:, None] @ torch.from_numpy(normal)[..., None]).squeeze(-1)
-    return Rendered(
-        rgb,
-        torch.from_numpy(np.where(hit, t, 0)),
-        turned,
-        torch.from_numpy(hit),
-        torch.zeros(hit.shape, dtype=torch.bool),
-    )
+    depth = torch.from_numpy(np.where(hits.triangle >= 0, hits.t, 0)).reshape(shape)
+    moving = torch.from_numpy(hits.owner > 0).reshape(shape)
+    return Rendered(rgb, depth, turned, depth > 0, moving)

@@ -32,13 +32,13 @@ class Coat:
     lightmap: Lightmap
     palette: Palette
     air: Array
-    """Haze distance, sky colour, horizon colour, exposure (8)."""
+    """Haze distance, sky colour, horizon colour (7)."""
 
 
 def coat(quads: Quads, material: Array, palette: Palette, lightmap: Lightmap, light: Light) -> Coat:
     """Flat arrays for the kernel; `material` indexes the palette."""
     sky = np.asarray(light.sky)
-    air = np.array([light.haze, *sky, *(0.55 * sky + 0.6 * sky.max()), light.exposure])
+    air = np.array([light.haze, *sky, *(0.55 * sky + 0.45 * sky.max())])
     return Coat(
         quads.corners[np.arange(2 * len(quads)) // 2, 0], _gradients(quads),
         quads.uv / palette.metres[material][:, None, None], material.astype(np.int64),
@@ -80,117 +80,136 @@ def _shade(
     origins, directions, step_x, step_y, t, triangle,
 ):  # type: ignore[no-untyped-def]  # fmt: skip
     out = np.zeros((len(t), 3), np.float32)
-    colour = np.zeros(3)
     for i in range(len(t)):
-        d = directions[i]
-        if triangle[i] < 0:
-            _sky(texels, start, side, air, d, out[i])
+        k = triangle[i]
+        d0, d1, d2, far = directions[i, 0], directions[i, 1], directions[i, 2], t[i]
+        if k < 0:
+            out[i, 0], out[i, 1], out[i, 2] = _sky(texels, start, side, air, d0, d1, d2)
             continue
-        k, q = triangle[i], triangle[i] // 2
-        g = gradient[k]
+        q = k // 2
+        n0, n1, n2 = plane[k, 0], plane[k, 1], plane[k, 2]
+        across = 1 / (n0 * d0 + n1 * d1 + n2 * d2)
+        x = (n0 * step_x[0] + n1 * step_x[1] + n2 * step_x[2]) * across
+        y = (n0 * step_y[0] + n1 * step_y[1] + n2 * step_y[2]) * across
         s, r, sx, rx, sy, ry = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        across = plane[k, 0] * d[0] + plane[k, 1] * d[1] + plane[k, 2] * d[2]
-        x = (plane[k, 0] * step_x[0] + plane[k, 1] * step_x[1] + plane[k, 2] * step_x[2]) / across
-        y = (plane[k, 0] * step_y[0] + plane[k, 1] * step_y[1] + plane[k, 2] * step_y[2]) / across
         for c in range(3):
-            at = origins[i, c] + t[i] * d[c] - corner[k, c]
-            dx, dy = t[i] * (step_x[c] - d[c] * x), t[i] * (step_y[c] - d[c] * y)
-            s, sx, sy = s + g[0, c] * at, sx + g[0, c] * dx, sy + g[0, c] * dy
-            r, rx, ry = r + g[1, c] * at, rx + g[1, c] * dx, ry + g[1, c] * dy
-        w, m = uv[q], material[q]
-        u, v = w[0, 0] + s * w[1, 0] + r * w[2, 0], w[0, 1] + s * w[1, 1] + r * w[2, 1]
-        ux, vx = sx * w[1, 0] + rx * w[2, 0], sx * w[1, 1] + rx * w[2, 1]
-        uy, vy = sy * w[1, 0] + ry * w[2, 0], sy * w[1, 1] + ry * w[2, 1]
-        _footprint(texels, start[m], side[m], u, v, ux, vx, uy, vy, colour)
+            at = origins[i, c] + far * directions[i, c] - corner[k, c]
+            dx = far * (step_x[c] - directions[i, c] * x)
+            dy = far * (step_y[c] - directions[i, c] * y)
+            gs, gr = gradient[k, 0, c], gradient[k, 1, c]
+            s, sx, sy = s + gs * at, sx + gs * dx, sy + gs * dy
+            r, rx, ry = r + gr * at, rx + gr * dx, ry + gr * dy
+        m = material[q]
+        us, vs, ur, vr = uv[q, 1, 0], uv[q, 1, 1], uv[q, 2, 0], uv[q, 2, 1]
+        u, v = uv[q, 0, 0] + s * us + r * ur, uv[q, 0, 1] + s * vs + r * vr
+        ux, vx, uy, vy = sx * us + rx * ur, sx * vs + rx * vr, sy * us + ry * ur, sy * vs + ry * vr
+        a, b, c2 = _footprint(texels, start, side, m, u, v, ux, vx, uy, vy)
         gain = 1.0
         if stain[m] > 0:
-            gain += stain[m] * _stained(texels, start, side, metres, m, u, v, ux, vx, uy, vy)
-        _lit(light, chart[q], s, r, gain, colour, tint[q], out[i])
-        distance = t[i] * np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
-        seen = np.exp(-distance / air[0])
-        for c in range(3):
-            out[i, c] = seen * out[i, c] + (1 - seen) * air[4 + c]
+            gain += stain[m] * _stained(texels, start, side, metres[m] / 7.31, u, v, ux, vx, uy, vy)
+        l0, l1, l2 = _lit(light, chart[q, 0], chart[q, 1], chart[q, 2], s, r)
+        seen = np.exp(-far * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2) / air[0])
+        out[i, 0] = seen * l0 * a * tint[q, 0] * gain + (1 - seen) * air[4]
+        out[i, 1] = seen * l1 * b * tint[q, 1] * gain + (1 - seen) * air[5]
+        out[i, 2] = seen * l2 * c2 * tint[q, 2] * gain + (1 - seen) * air[6]
     return out
 
 
 @numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
-def _footprint(texels, start, side, u, v, ux, vx, uy, vy, colour):  # type: ignore[no-untyped-def]
+def _footprint(texels, start, side, m, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
     """Mean texture over a pixel's footprint: samples along its longer side at the mip level of the shorter."""
-    lx, ly = side * np.sqrt(ux * ux + vx * vx), side * np.sqrt(uy * uy + vy * vy)
+    n = side[m]
+    lx, ly = n * np.sqrt(ux * ux + vx * vx), n * np.sqrt(uy * uy + vy * vy)
     if lx < ly:
         lx, ly, ux, vx = ly, lx, uy, vy
-    count = min(_MOST, max(1, int(np.ceil(lx / max(ly, 1.0)))))
+    count = min(_MOST, max(1, int(lx / max(ly, 1.0) + 0.6)))
     level = np.log2(max(lx / count, ly, 1.0))
     r, g, b = 0.0, 0.0, 0.0
     for k in range(count):
         a = (k + 0.5) / count - 0.5
-        x, y, z = _trilinear(texels, start, side, u + a * ux, v + a * vx, level)
+        x, y, z = _trilinear(texels, start, n, m, u + a * ux, v + a * vx, level)
         r, g, b = r + x, g + y, b + z
     norm = 1 / (255.0 * count)
-    colour[0], colour[1], colour[2] = (r * norm) ** 2, (g * norm) ** 2, (b * norm) ** 2
+    return (r * norm) ** 2, (g * norm) ** 2, (b * norm) ** 2
 
 
 @numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
-def _trilinear(texels, start, side, u, v, level):  # type: ignore[no-untyped-def]
-    low = min(int(level), len(start) - 1)
-    r, g, b = _bilinear(texels, start[low], max(side >> low, 1), u, v)
+def _trilinear(texels, start, side, m, u, v, level):  # type: ignore[no-untyped-def]
+    low = int(level)
+    while (side >> low) < 1:
+        low -= 1
+    r, g, b = _bilinear(texels, start[m, low], side >> low, u, v)
     share = level - low
-    if share < 0.02 or (side >> low) <= 1:
+    if share < 0.05 or (side >> low) <= 1:
         return r, g, b
-    x, y, z = _bilinear(texels, start[low + 1], max(side >> (low + 1), 1), u, v)
+    x, y, z = _bilinear(texels, start[m, low + 1], side >> (low + 1), u, v)
     return r + share * (x - r), g + share * (y - g), b + share * (z - b)
 
 
 @numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
 def _bilinear(texels, start, side, u, v):  # type: ignore[no-untyped-def]
-    x, y = (u - np.floor(u)) * side - 0.5, (v - np.floor(v)) * side - 0.5
+    x, y = u * side - 0.5, v * side - 0.5
     fx, fy = np.floor(x), np.floor(y)
     a, b = x - fx, y - fy
     mask = side - 1
     x0, y0 = int(fx) & mask, int(fy) & mask
     x1, y1 = (x0 + 1) & mask, (y0 + 1) & mask
-    p, q = texels[start + y0 * side + x0], texels[start + y0 * side + x1]
-    r, s = texels[start + y1 * side + x0], texels[start + y1 * side + x1]
+    above, below = start + y0 * side, start + y1 * side
+    p, q, r, s = texels[above + x0], texels[above + x1], texels[below + x0], texels[below + x1]
     wp, wq, wr, ws = (1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b
     return (
-        wp * p[0] + wq * q[0] + wr * r[0] + ws * s[0],
-        wp * p[1] + wq * q[1] + wr * r[1] + ws * s[1],
-        wp * p[2] + wq * q[2] + wr * r[2] + ws * s[2],
+        wp * (p & 255) + wq * (q & 255) + wr * (r & 255) + ws * (s & 255),
+        wp * (p >> 8 & 255) + wq * (q >> 8 & 255) + wr * (r >> 8 & 255) + ws * (s >> 8 & 255),
+        wp * (p >> 16) + wq * (q >> 16) + wr * (r >> 16) + ws * (s >> 16),
     )
 
 
 @numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
-def _stained(texels, start, side, metres, m, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
+def _stained(texels, start, side, scale, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
     """Relative change by the stain texture, whose period fits no tile."""
-    scale = metres[m] / 7.31
-    size = scale * max(np.sqrt(ux * ux + vx * vx), np.sqrt(uy * uy + vy * vy)) * side[_STAIN]
-    value = _trilinear(texels, start[_STAIN], side[_STAIN], u * scale, v * scale, np.log2(max(size, 1.0)))[0]
-    return 2.0 * (value / 255.0 - 0.5)
+    n = side[_STAIN]
+    size = scale * n * np.sqrt(max(ux * ux + vx * vx, uy * uy + vy * vy))
+    low = 0
+    while size > 1.5 and low < 8:
+        low, size = low + 1, size / 2
+    value = _bilinear(texels, start[_STAIN, low], n >> low, u * scale, v * scale)[0]
+    return value / 127.5 - 1.0
 
 
 @numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
-def _lit(light, chart, s, r, gain, colour, tint, out):  # type: ignore[no-untyped-def]
-    """Baked light at (s, r) on the surface, times its colour."""
-    nu, nv = chart[1], chart[2]
+def _lit(light, first, nu, nv, s, r):  # type: ignore[no-untyped-def]
+    """Baked light at (s, r) on the surface."""
     x, y = min(max(s, 0.0), 0.999999) * (nu - 1), min(max(r, 0.0), 0.999999) * (nv - 1)
     i, j = int(x), int(y)
     a, b = x - i, y - j
-    at = chart[0] + j * nu + i
-    for c in range(3):
-        top = (1 - a) * light[at, c] + a * light[at + 1, c]
-        bottom = (1 - a) * light[at + nu, c] + a * light[at + nu + 1, c]
-        out[c] = ((1 - b) * top + b * bottom) * colour[c] * tint[c] * gain
+    p = first + j * nu + i
+    q = p + nu
+    wp, wq, wr, ws = (1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b
+    return (
+        wp * light[p, 0] + wq * light[p + 1, 0] + wr * light[q, 0] + ws * light[q + 1, 0],
+        wp * light[p, 1] + wq * light[p + 1, 1] + wr * light[q, 1] + ws * light[q + 1, 1],
+        wp * light[p, 2] + wq * light[p + 1, 2] + wr * light[q, 2] + ws * light[q + 1, 2],
+    )
 
 
 @numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
-def _sky(texels, start, side, air, d, out):  # type: ignore[no-untyped-def]
+def _sky(texels, start, side, air, d0, d1, d2):  # type: ignore[no-untyped-def]
     """From horizon to zenith, with clouds."""
-    up = d[2] / np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
-    share = np.sqrt(min(max(up, 0.0), 1.0))
-    reach = 0.35 / (max(up, 0.0) + 0.12)
-    scale = reach / max(np.sqrt(d[0] * d[0] + d[1] * d[1]), 1e-9) * np.sqrt(1 - up * up)
-    cloud = _trilinear(texels, start[_STAIN], side[_STAIN], d[0] * scale, d[1] * scale, 0.0)[0] / 255.0
-    cover = min(max(4.0 * (cloud - 0.5), 0.0), 1.0) * min(1.0, 4.0 * share)
-    for c in range(3):
-        clear = (1 - share) * air[4 + c] + share * air[1 + c]
-        out[c] = (1 - cover) * clear + cover * 1.15 * air[3]
+    flat = np.sqrt(d0 * d0 + d1 * d1)
+    up = max(d2, 0.0) / np.sqrt(flat * flat + d2 * d2)
+    share = np.sqrt(up)
+    reach = 0.35 / (up + 0.12) * np.sqrt(1 - up * up) / max(flat, 1e-9)
+    cloud = _bilinear(texels, start[_STAIN, 0], side[_STAIN], d0 * reach, d1 * reach)[0] / 255.0
+    cover = min(max(5.0 * (cloud - 0.49), 0.0), 1.0) * min(1.0, 4.0 * share)
+    clear = (1 - cover) * (1 - share)
+    blue, white = (1 - cover) * share, cover * 1.15 * air[3]
+    clear, blue, white = (
+        0.7 * clear,
+        0.7 * blue,
+        0.7 * white,
+    )  # the eye's sky is dimmer than the light it sheds
+    return (
+        clear * air[4] + blue * air[1] + white,
+        clear * air[5] + blue * air[2] + white,
+        clear * air[6] + blue * air[3] + white,
+    )

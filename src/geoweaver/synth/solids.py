@@ -22,10 +22,11 @@ def box(lo: Point, hi: Point, material: str | dict[str, str], fit: bool = False,
     sides = [side for side in _SIDES if side not in without.split()]
     lo_, hi_ = np.asarray(lo, float), np.asarray(hi, float)
     corners = np.array([_SIDES[side] for side in sides]) * (hi_ - lo_) + lo_
+    offset = (0.0, 0.0) if fit else (lo[0] + lo[1], lo[1] - lo[2])
     if isinstance(material, str):
-        return from_corners(corners, material, fit, (lo[0] + lo[1], lo[1] - lo[2]))
+        return from_corners(corners, material, fit, offset)
     names = np.array([material.get(side, material.get("", "plain")) for side in sides])
-    return from_corners(corners, names, fit, (lo[0] + lo[1], lo[1] - lo[2]))
+    return from_corners(corners, names, fit, offset)
 
 
 def panel(
@@ -44,7 +45,7 @@ def sheet(
 ) -> Quads:
     """A horizontal rectangle that looks up."""
     corners = [(lo[0], hi[1], z), (hi[0], hi[1], z), (hi[0], lo[1], z), (lo[0], lo[1], z)]
-    return from_corners(np.array([corners], float), material, fit, lo)
+    return from_corners(np.array([corners], float), material, fit, (0.0, 0.0) if fit else lo)
 
 
 def lathe(profile: Float[np.ndarray, "p 2"], material: str, sides: int = 24, fit: bool = False) -> Quads:

@@ -89,7 +89,11 @@ def checker(rng: Rng, n: int, count: int = 8) -> Array:
 
 def carpet(rng: Rng, n: int, colour: Colour = (0.5, 0.47, 0.45)) -> Array:
     """Pile: fine grain and trodden paths."""
-    return np.asarray(colour) * (1 + 0.12 * clouds(rng, n, 0.25, 20) + 0.06 * clouds(rng, n, 1.5))[..., None]
+    flecks = 0.3 * (clouds(rng, n, 0.8, 20) > 2.1)
+    return (
+        np.asarray(colour)
+        * (1 + 0.12 * clouds(rng, n, 0.25, 20) + 0.07 * clouds(rng, n, 1.5) - flecks)[..., None]
+    )
 
 
 def carpet_tiles(rng: Rng, n: int, colour: Colour = (0.33, 0.38, 0.45), count: int = 4) -> Array:
@@ -97,7 +101,14 @@ def carpet_tiles(rng: Rng, n: int, colour: Colour = (0.33, 0.38, 0.45), count: i
     index, border = grid_cells(n, count, count)
     turn = (index // count + index % count) % 2
     grain = clouds(rng, n, 0.5, 16, 0.3)
-    shade = 1 + 0.1 * np.where(turn, grain, grain.T) + 0.05 * (turn - 0.5) + 0.04 * clouds(rng, n, 1.2, 2)
+    flecks = 0.35 * (clouds(rng, n, 0.7, 24) > 2.0) - 0.3 * (clouds(rng, n, 0.8, 16) > 2.2)
+    shade = (
+        1
+        + 0.14 * np.where(turn, grain, grain.T)
+        + 0.08 * (turn - 0.5)
+        + 0.05 * clouds(rng, n, 1.2, 2)
+        + flecks
+    )
     return np.asarray(colour) * (shade * np.clip(0.75 + border * n / 6, 0, 1))[..., None]
 
 

@@ -10,11 +10,14 @@ from jaxtyping import Float
 from geoweaver.errors import ConfigError
 from geoweaver.synth.apartment import apartment
 from geoweaver.synth.casting import surfaces, triangles
+from geoweaver.synth.corridor import corridor
 from geoweaver.synth.lighting import bake
 from geoweaver.synth.materials import paint_palette
 from geoweaver.synth.plan import Light, Mover, Plan
 from geoweaver.synth.quads import Array, Quads
 from geoweaver.synth.shading import Coat, coat
+from geoweaver.synth.street import street
+from geoweaver.synth.tabletop import tabletop
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,12 @@ class World:
         return np.stack([flat.min(0), flat.max(0)])
 
 
-PLANS: dict[str, Callable[[np.random.Generator], Plan]] = {"apartment": apartment}
+PLANS: dict[str, Callable[[np.random.Generator], Plan]] = {
+    "apartment": apartment,
+    "street": street,
+    "tabletop": tabletop,
+    "corridor": corridor,
+}
 
 
 def build_world(name: str, seed: int = 0) -> World:
@@ -55,11 +63,12 @@ def build_world(name: str, seed: int = 0) -> World:
 @lru_cache(maxsize=8)
 def world_coat(world: World) -> Coat:
     """Textures and baked light of a world's fixed surfaces: made when first a picture is asked for."""
-    return quads_coat(world.quads, world)
+    return quads_coat(world.quads, world, np.concatenate(list(world.routes.values())))
 
 
-def quads_coat(quads: Quads, world: World) -> Coat:
+def quads_coat(quads: Quads, world: World, seen_from: Float[np.ndarray, "n 3"]) -> Coat:
     """Textures and baked light of some surfaces in a world's light."""
     names, index = np.unique(quads.material, return_inverse=True)
     palette = paint_palette(["stain", *names], world.seed)
-    return coat(quads, index + 1, palette, bake(quads, surfaces(quads), world.light), world.light)
+    lightmap = bake(quads, surfaces(quads), world.light, seen_from)
+    return coat(quads, index + 1, palette, lightmap, world.light)
