@@ -138,7 +138,7 @@ def test_what_cannot_be_kept_is_named():
 
 
 def test_another_versions_noun_is_refused():
-    tensors, meta = flatten(Matches(*(torch.zeros(0, *s) for s in ((), (2,), (2,), ()))))
+    tensors, meta = flatten(nouns(2, 0)[2])
     meta["noun"]["fields"]["score2"] = meta["noun"]["fields"].pop("score")
     with pytest.raises(StoreError, match="another version"):
         restore(Matches, tensors, meta)

@@ -1,7 +1,7 @@
 """Map a function over chunks or edges: here, in local processes, or on a Ray cluster."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from geoweaver.engine.crew import WorkerError
 from geoweaver.engine.local import LocalEngine, available_cores, map_pieces
@@ -13,6 +13,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Anything that can map a function over pieces and deliver the results in order."""
 

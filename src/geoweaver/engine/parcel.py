@@ -86,7 +86,7 @@ def _revive(
         # Our own classes may build their message from other parameters than args: they are not called again.
         error = cls(*arguments) if cls.__module__ == "builtins" else cls.__new__(cls, *arguments)
         error.__dict__.update(attributes)
-    except TypeError:
+    except (TypeError, ValueError):  # A class that wants more than its args; its words must do.
         error = RuntimeError(words)
     error.__cause__ = WorkerTraceback(trace)
     return error

@@ -1,5 +1,7 @@
 """Depth in half precision: two bytes a pixel, with a power-of-two scale per frame so that any unit fits."""
 
+from math import frexp
+
 import torch
 from jaxtyping import Float, Float16, Float32, Int
 from torch import Tensor
@@ -22,23 +24,32 @@ def encode_depth(depth: Float[Tensor, "n H W"]) -> tuple[Float16[Tensor, "n H W"
     exponent = torch.zeros(len(depth), dtype=torch.int32)
     for i, frame in enumerate(depth):
         single = frame.detach().to("cpu", torch.float32)
-        # In double, no power of two leaves the range on the way.
-        valid = torch.where(single.isfinite() & (single > 0), single, 0).double()
-        exponent[i] = _exponent(valid[valid > 0])
-        scaled = torch.ldexp(valid, -exponent[i])
-        half[i] = torch.where(scaled <= torch.finfo(torch.float16).max, scaled, 0).to(torch.float32).half()
+        valid = torch.where(single.isfinite() & (single > 0), single, 0)
+        exponent[i] = _exponent(valid)
+        scaled = _times_power(valid, -int(exponent[i]))
+        half[i] = torch.where(scaled <= torch.finfo(torch.float16).max, scaled, 0).half()
     return half, exponent
 
 
 def decode_depth(half: Float16[Tensor, "n H W"], exponent: Int[Tensor, "n"]) -> Float32[Tensor, "n H W"]:
     """Depth in its own units again; unknown stays 0."""
-    frames = [torch.ldexp(frame.double(), e).float() for frame, e in zip(half, exponent, strict=True)]
-    return torch.stack(frames) if frames else half.float()
+    depth = half.float()
+    for frame, e in zip(depth, exponent.tolist(), strict=True):
+        frame.copy_(_times_power(frame, e))
+    return depth
 
 
-def _exponent(values: Float[Tensor, "valid"]) -> int:
-    """The power of two that puts these positive values into half precision's range."""
-    if not len(values):
+def _times_power(values: Float32[Tensor, "H W"], exponent: int) -> Float32[Tensor, "H W"]:
+    """Times 2^exponent, exactly; in two steps, for the power alone may leave single precision's range."""
+    first = exponent // 2
+    return values * 2.0**first * 2.0 ** (exponent - first)
+
+
+def _exponent(values: Float32[Tensor, "H W"]) -> int:
+    """The power of two that puts the positive ones of these values into half precision's range."""
+    high = float(values.max()) if values.numel() else 0.0
+    if not high:
         return 0
-    low, middle, high = (int(torch.frexp(v).exponent) for v in (values.min(), values.median(), values.max()))
-    return high - _TOP if high - low <= SPAN else middle
+    low = float(torch.where(values > 0, values, torch.inf).min())
+    top = frexp(high)[1]
+    return top - _TOP if top - frexp(low)[1] <= SPAN else frexp(float(values[values > 0].median()))[1]

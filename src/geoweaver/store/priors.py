@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from jaxtyping import Int
 from torch import Tensor
@@ -66,7 +66,7 @@ class PriorStore:
     """Piece, key and part of each."""
 
     @classmethod
-    def index(cls, store: Store, stage: str, artifacts: Iterable[tuple[str, str]]) -> Self:
+    def index(cls, store: Store, stage: str, artifacts: Iterable[tuple[str, str]]) -> "PriorStore":
         """From the (piece, key) of every chunk, in order: a chunk may have become several pieces, or none."""
         places: list[tuple[str, str, int]] = []
         for piece, key in artifacts:

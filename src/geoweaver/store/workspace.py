@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from torch import Tensor
 
@@ -26,6 +26,9 @@ from geoweaver.store.whole import PARTIAL, disk_errors, whole_file
 Flat = tuple[Mapping[str, Tensor], Mapping[str, Any]]
 """Tensors by name, and JSON-able notes: what an artifact is made of."""
 
+Signature = tuple[int, int, int]
+"""A file's inode, time of change and size."""
+
 MARKER = "store.json"
 LOCK = ".lock"
 _FORMAT = {"geoweaver": "store", "format": 1}
@@ -36,20 +39,26 @@ log = logging.getLogger(__name__)
 class Store:
     """A folder of artifacts; the owner holds its lock, and copies sent to workers write under it."""
 
-    def __init__(self, folder: Path, writable: bool, lock: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        writable: bool,
+        checked: Mapping[Path, Signature] | None = None,
+        lock: int | None = None,
+    ) -> None:
         self.folder = folder
         self.writable = writable
+        self._checked = dict(checked or {})
         self._lock = lock
-        self._checked: dict[Path, tuple[int, int, int]] = {}
 
-    @classmethod
-    def open(cls, folder: Path | str) -> Self:
+    @staticmethod
+    def open(folder: Path | str) -> "Store":
         """Take the folder for writing, or refuse: one owner at a time, and never another program's folder."""
         folder = Path(folder).absolute()
         with disk_errors("use", folder):
             folder.mkdir(parents=True, exist_ok=True)
             _check_marker(folder)
-            store = cls(folder, True, take_lock(folder / LOCK))
+            store = Store(folder, True, lock=take_lock(folder / LOCK))
             try:
                 _prepare(folder)
             except (OSError, StoreError):
@@ -57,15 +66,15 @@ class Store:
                 raise
         return store
 
-    @classmethod
-    def reader(cls, folder: Path | str) -> Self:
+    @staticmethod
+    def reader(folder: Path | str) -> "Store":
         """Look into a folder without owning it: no lock, no writing, even while a run is going on."""
         folder = Path(folder).absolute()
         with disk_errors("read", folder):
             _check_marker(folder)
         if not (folder / MARKER).exists():
             raise StoreError(f"{folder} holds no GeoWeaver workspace: give the folder of a run")
-        return cls(folder, False)
+        return Store(folder, False)
 
     def close(self) -> None:
         """Give the folder free."""
@@ -73,7 +82,7 @@ class Store:
             release_lock(self._lock)
         self._lock, self.writable = None, False
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Store":
         return self
 
     def __exit__(
@@ -81,8 +90,8 @@ class Store:
     ) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Path, bool]]:
-        return type(self), (self.folder, self.writable)
+    def __reduce__(self) -> tuple[type["Store"], tuple[Path, bool, Mapping[Path, Signature]]]:
+        return Store, (self.folder, self.writable, self._checked)
 
     def path(self, stage: str, piece: str, key: str) -> Path:
         """Where an artifact lies; other keys' lie beside it, so changing an option back costs nothing."""
@@ -183,7 +192,7 @@ def _label(stage: str, piece: str, key: str) -> dict[str, str]:
     return {"stage": stage, "piece": piece, "key": key}
 
 
-def _signature(path: Path) -> tuple[int, int, int]:
+def _signature(path: Path) -> Signature:
     """Changes when the file is replaced or written to."""
     stat = path.stat()
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
