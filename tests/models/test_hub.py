@@ -86,6 +86,7 @@ def test_restricted_licence_is_shown_and_must_be_accepted(
         (errors.LocalEntryNotFoundError("no"), "not in the local cache"),
         (errors.OfflineModeIsEnabled("no"), "not in the local cache"),
         (OSError("disk full"), "disk full"),
+        (errors.HTTPError("read timed out"), "read timed out"),
         (errors.HFValidationError("bad name"), "bad name"),
     ],
 )

@@ -18,6 +18,7 @@ from torch import Tensor
 from geoweaver.errors import ConfigError, FormatError, GeoWeaverError, InputError
 from geoweaver.models import build_gpm, load_gpm, load_gpm_folder, save_gpm
 from geoweaver.models.checkpoint import read_config
+from geoweaver.models.families import FAMILIES, config_as_mapping
 from geoweaver.models.weights import read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore:Detected pickle protocol")
@@ -57,9 +58,25 @@ def test_what_is_saved_is_read_back(folder: Path, tmp_path: Path) -> None:
     assert stored.keys() == _as_on_the_hub().keys()
 
 
+def test_saved_families_keep_their_names(tmp_path: Path) -> None:
+    for name, config in FAMILIES.items():
+        (tmp_path / "config.json").write_text(
+            json.dumps({"model_name": name, "gpm": config_as_mapping(config)})
+        )
+        assert read_config(tmp_path / "config.json") == name
+
+
 def test_half_precision_files_become_float32() -> None:
     state = {key: value.half() for key, value in tiny_state().items()}
     assert {p.dtype for p in load_gpm(TINY, state).parameters()} == {torch.float32}
+
+
+def test_the_network_owns_its_weights() -> None:
+    state = tiny_state()
+    network = load_gpm(TINY, state)
+    with torch.no_grad():
+        network.head.norm.weight.zero_()
+    assert bool(state["head.norm.weight"].any())
 
 
 def _old_name(key: str) -> str:

@@ -142,7 +142,8 @@ def read_config(path: Path) -> str | GPMConfig:
     content = read_json(path)
     try:
         if isinstance(content.get("gpm"), dict):
-            return config_from_mapping(content["gpm"])
+            config = config_from_mapping(content["gpm"])
+            return next((name for name, known in FAMILIES.items() if known == config), config)
         name = content.get("model_name")
         if isinstance(name, str) and (isinstance(content.get("config"), dict) is False or _is_known(name)):
             return family_name(name)

@@ -105,9 +105,18 @@ def _fetch_snapshot(entry: Published, revision: str | None, offline: bool) -> Pa
         ) from error
     except errors.RevisionNotFoundError as error:
         raise InputError(f"{entry.repository} has no revision {revision!r} on the model hub") from error
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        raise InputError(f"{entry.repository} cannot be fetched: {str(error).splitlines()[0]}") from error
+    except (errors.HTTPError, errors.HFValidationError, OSError, *_newer(errors)) as error:
+        words = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{entry.repository} cannot be fetched: {words}; try again, or check the name"
+        ) from error
     return Path(folder)
+
+
+def _newer(errors: Any) -> list[type[Exception]]:
+    """Failures that only some versions of huggingface_hub know."""
+    names = ("RevisionResolutionError", "CachedRepoTreeNotFoundError", "XetDownloadError")
+    return [getattr(errors, name) for name in names if hasattr(errors, name)]
 
 
 def _fetch_file(entry: Published, offline: bool) -> Path:

@@ -149,7 +149,9 @@ def load_strictly(network: nn.Module, state: State, what: str) -> None:
         f"{what}: weights that are not finite",
         (k for k, v in state.items() if not v.is_meta and not bool(v.isfinite().all())),
     )
-    network.load_state_dict({key: value.float() for key, value in state.items()}, strict=True, assign=True)
+    network.load_state_dict(
+        {key: value.to(torch.float32, copy=True) for key, value in state.items()}, strict=True, assign=True
+    )
 
 
 def _refuse(problem: str, names: Iterable[str]) -> None:
