@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geoweaver.store import decode_depth, encode_depth
@@ -36,6 +36,7 @@ def test_the_span_holds_to_its_very_ends(exponent, mantissa):
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=30))
+@example([3.401992901712019e38])
 def test_unknown_stays_unknown_and_nothing_else_appears(values):
     depth = torch.tensor(values, dtype=torch.float32)[None, None]
     back = decode_depth(*encode_depth(depth))

@@ -36,7 +36,8 @@ def decode_depth(half: Float16[Tensor, "n H W"], exponent: Int[Tensor, "n"]) -> 
     depth = half.float()
     for frame, e in zip(depth, exponent.tolist(), strict=True):
         frame.copy_(_times_power(frame, e))
-    return depth
+    # The very largest numbers were rounded up to what single precision calls infinite.
+    return depth.clamp(max=torch.finfo(torch.float32).max)
 
 
 def _times_power(values: Float32[Tensor, "H W"], exponent: int) -> Float32[Tensor, "H W"]:
