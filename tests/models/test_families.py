@@ -5,7 +5,7 @@ import torch
 from da3_layout import PUBLISHED, TINY, meta_state
 
 from geoweaver.errors import ConfigError, FormatError
-from geoweaver.models import FAMILIES, GPM, build_gpm, load_gpm
+from geoweaver.models import FAMILIES, GPM, NestedGPM, build_gpm, load_gpm
 from geoweaver.models.families import NESTED, config_as_mapping, config_from_mapping, family_name
 
 _MILLIONS = {
@@ -53,17 +53,33 @@ def test_nested_joins_giant_and_metric() -> None:
     assert network.da3.config == FAMILIES["da3-giant"] and network.da3_metric.config.metric
 
 
-def test_nested_runs_in_metres() -> None:
-    from geoweaver.models import NestedGPM
-
+def _tiny_nested() -> NestedGPM:
     torch.manual_seed(0)
-    network = NestedGPM(config_from_mapping(TINY), config_from_mapping(TINY | {"alt_start": -1}))
+    return NestedGPM(config_from_mapping(TINY), config_from_mapping(TINY | {"alt_start": -1})).eval()
+
+
+def test_nested_runs_in_metres() -> None:
+    network, images = _tiny_nested(), torch.randn(1, 2, 3, 28, 28)
     with torch.inference_mode():
-        images = torch.randn(1, 2, 3, 28, 28)
         ours, shape = network(images), network.da3(images)
     ratio = ours.cam_from_world[..., 3] / shape.cam_from_world[..., 3]
-    torch.testing.assert_close(ratio, ratio[..., :1].mean().expand_as(ratio))
+    torch.testing.assert_close(ratio, ratio.mean().expand_as(ratio), rtol=1e-3, atol=0)
     assert ours.sky is not None
+
+
+def test_a_view_without_a_focal_does_not_spoil_the_metres() -> None:
+    network, images = _tiny_nested(), torch.randn(1, 2, 3, 28, 28)
+    decode = network.da3.cam_dec.forward
+
+    def blind_in_view_1(feature: torch.Tensor) -> torch.Tensor:
+        encoding = decode(feature).clone()
+        encoding[:, 1, 7:] = 0
+        return encoding
+
+    with torch.inference_mode():
+        sound = network(images).depth.mean()
+        network.da3.cam_dec.forward = blind_in_view_1
+        assert 0.2 < float(network(images).depth.mean() / sound) < 5
 
 
 @pytest.mark.parametrize("name", ["da3-small", "DA3-SMALL", "depth-anything/DA3-LARGE-1.1", NESTED.upper()])

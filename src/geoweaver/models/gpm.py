@@ -20,6 +20,7 @@ from geoweaver.models.camera_head import (
     TransformerCameraHead,
     decode_cameras,
     encode_cameras,
+    plausible_cameras,
 )
 from geoweaver.models.dpt_head import DenseOutput, DPTHead
 from geoweaver.models.families import GPMConfig
@@ -137,7 +138,9 @@ class NestedGPM(nn.Module):
         """As the GPM's, in metres."""
         shape = self.da3(images, cam_from_world, intrinsics, rays=rays, reference_view=reference_view)
         metric = self.da3_metric(images)
-        return in_metres(shape, metric_depth(metric.depth, shape.intrinsics), metric.sky)
+        # A view without a believable focal length has no metres: 0 keeps it out of the scale.
+        sound = plausible_cameras(shape.pose_encoding)[..., None, None]
+        return in_metres(shape, metric_depth(metric.depth, shape.intrinsics) * sound, metric.sky)
 
 
 def encoder_precision(device: torch.device, precision: torch.dtype | None) -> torch.autocast:
