@@ -10,8 +10,8 @@ from geoweaver.evaluation.pose_auc import MAX_PAIRS, ordered_pairs
 from geoweaver.geometry import SE3
 
 
-def brute_force(estimate, reference, theta, missing=()):
-    """AUC by the supplement's equations: plain loops over ordered pairs, the area by sorting the errors."""
+def brute_errors(estimate, reference, missing=()):
+    """Pair errors by the supplement's equations, with plain loops over ordered pairs."""
     est, ref = estimate.matrix().numpy(), reference.matrix().numpy()
     errors = []
     for i in range(len(ref)):
@@ -26,6 +26,12 @@ def brute_force(estimate, reference, theta, missing=()):
             rotation = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
             t = abs(a[:3, 3] @ b[:3, 3]) / (np.linalg.norm(a[:3, 3]) * np.linalg.norm(b[:3, 3]))
             errors.append(max(rotation, np.degrees(np.arccos(np.clip(t, -1, 1)))))
+    return errors
+
+
+def brute_force(estimate, reference, theta, missing=()):
+    """The area under the recall curve, by sorting the errors."""
+    errors = brute_errors(estimate, reference, missing)
     area = before = 0.0
     for recalled, error in enumerate(sorted(e for e in errors if e <= theta)):
         area += (error - before) * recalled / len(errors)
@@ -42,6 +48,13 @@ def test_equals_brute_force_on_30_frames(position, angle):
     for theta, score in ((3, scores.auc3), (5, scores.auc5), (30, scores.auc30)):
         assert score == pytest.approx(brute_force(estimate, reference, theta), rel=1e-6)
     assert 0 < scores.auc30 < 100
+
+
+def test_every_pair_equals_brute_force():
+    reference = walk(30)
+    estimate = moved(shaken(reference, 5), similarity())
+    expected = brute_errors(estimate, reference)
+    assert pair_errors_deg(estimate, reference).tolist() == pytest.approx(expected, rel=1e-6)
 
 
 def test_missing_frames_fail_all_their_pairs():

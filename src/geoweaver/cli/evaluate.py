@@ -45,13 +45,13 @@ class Options:
     plot: _File = None
     """Draw the paths and the errors along time into this .png, .pdf or .svg."""
     depth: _Folder = None
-    """Reference depth, one 16-bit PNG or .npy per frame: adds AbsRel and SqRel of the run's depth."""
+    """Reference depth, a 16-bit PNG, .npy, .npz or .pfm per frame: adds AbsRel and SqRel."""
     estimate_depth: _Folder = None
     """The estimate's depth where it is not a run folder's own (one estimate only)."""
     depth_align: Literal["none", "median"] = "none"
     """none: the trajectory's one Sim(3) scale; median: also scale every frame by its medians' ratio."""
     depth_unit: Annotated[float, arg(metavar="UNIT")] = 0.001
-    """What one step of a 16-bit PNG is in the reference's units (0.001: millimetres under metres)."""
+    """What one step of a PNG that states no unit is in the reference's units (0.001: millimetres)."""
 
 
 def run(options: Options) -> None:
