@@ -1,8 +1,6 @@
 """COLMAP models, binary or text, through pycolmap: world-to-camera, axes and pixels as ours."""
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,17 +13,14 @@ from torch import Tensor
 
 from geoweaver.datatypes import Camera, Trajectory
 from geoweaver.errors import FormatError, InputError
-from geoweaver.formats.colmap_binary import check_binary
+from geoweaver.formats.colmap_load import OPTIONAL, REQUIRED, load_colmap, pycolmap_complaints
 from geoweaver.formats.files import is_file, place, quoted, reason
-from geoweaver.formats.names import frame_indices, natural_key
+from geoweaver.formats.names import indices_by_number, indices_by_order, indices_in_folder, natural_key
 from geoweaver.formats.poses import FARTHEST, from_quaternions
 from geoweaver.geometry import SE3
 from geoweaver.geometry.so3 import quaternion_from_matrix
 
-REQUIRED = ("cameras", "images", "points3D")
-OPTIONAL = ("rigs", "frames")
 SUBFOLDERS = (".", "sparse/0", "colmap/sparse/0", "sparse", "0")
-EXPECTED = "a COLMAP model (cameras, images and points3D, all .bin or all .txt)"
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ def find_colmap(folder: Path) -> Path | None:
 
 def read_colmap(folder: Path) -> ColmapModel:
     """A whole model."""
-    model = _load(folder)
+    model = load_colmap(folder)
     images = _registered(folder, model)
     row_of_camera = {camera_id: i for i, camera_id in enumerate(sorted(model.cameras))}
     return ColmapModel(
@@ -84,13 +79,15 @@ def read_colmap(folder: Path) -> ColmapModel:
 
 def read_colmap_trajectory(folder: Path) -> Trajectory:
     """The cameras alone."""
-    images = _registered(folder, _load(folder))
+    images = _registered(folder, load_colmap(folder))
     names = tuple(image.name for image in images)
-    return Trajectory(_cam_from_world(folder, images), index=frame_indices(names), names=names)
+    return Trajectory(_cam_from_world(folder, images), index=_indices(folder, names), names=names)
 
 
 def write_colmap(folder: Path, model: ColmapModel, text: bool = False) -> None:
     """Write a model; a model that is already there is replaced file by file, in both its forms."""
+    if text and any(blank in name for name in model.names for blank in " \t"):
+        raise InputError("COLMAP's text form cannot store image names with blanks: write the binary form")
     reconstruction = _reconstruction(model)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -106,39 +103,21 @@ def write_colmap(folder: Path, model: ColmapModel, text: bool = False) -> None:
         ) from None
 
 
-@contextmanager
-def _complaints(where: str) -> Iterator[None]:
-    """pycolmap's own exceptions, as one line of ours."""
-    try:
-        yield
-    except (ValueError, IndexError, RuntimeError, MemoryError, OverflowError, TypeError) as error:
-        why = reason(error).split("] ", 1)[-1]
-        raise FormatError(f"{where}: not a sound COLMAP model ({why}): write it anew with COLMAP") from None
-
-
-def _load(folder: Path) -> Any:
-    import pycolmap
-
-    for suffix in (".bin", ".txt"):
-        files = [folder / f"{name}{suffix}" for name in REQUIRED]
-        if all(map(is_file, files)):
-            break
-    else:
-        raise InputError(
-            f"{place(folder)} holds no complete model, {EXPECTED} was expected: check the folder"
-        )
-    model = pycolmap.Reconstruction()
-    if suffix == ".bin":
-        for file in [*files, *(p for n in OPTIONAL if is_file(p := folder / f"{n}.bin"))]:
-            check_binary(file)
-    with _complaints(place(folder)):
-        (model.read_binary if suffix == ".bin" else model.read_text)(folder)
-    return model
+def _indices(folder: Path, names: tuple[str, ...]) -> Int64[Tensor, "n"]:
+    """Places in the image folder if it is near, else the numbers in the names: a model may lack images."""
+    near = [ancestor / "images" for ancestor in folder.absolute().parents[:3]]
+    in_folder = indices_in_folder(names, near)
+    if in_folder is not None:
+        return in_folder
+    number = indices_by_number(names)
+    if number is None:
+        return indices_by_order(names)
+    return number - 1 if number.min() == 1 else number
 
 
 def _registered(folder: Path, model: Any) -> list[Any]:
     """The images with a pose, in natural order."""
-    with _complaints(place(folder)):
+    with pycolmap_complaints(place(folder)):
         images = [image for image in model.images.values() if image.has_pose]
         images.sort(key=lambda image: natural_key(image.name))
     if not images:
@@ -152,7 +131,7 @@ def _registered(folder: Path, model: Any) -> list[Any]:
 
 
 def _cam_from_world(folder: Path, images: list[Any]) -> SE3:
-    with _complaints(place(folder)):
+    with pycolmap_complaints(place(folder)):
         poses = [image.cam_from_world() for image in images]
         xyzw = np.array([pose.rotation.quat for pose in poses], dtype=np.float64)
         translation = np.array([pose.translation for pose in poses], dtype=np.float64)
@@ -175,7 +154,7 @@ def _points(folder: Path, model: Any, images: list[Any]) -> ColmapPoints:
     row_of_image = {image.image_id: row for row, image in enumerate(images)}
     pixels = [np.array([p.xy for p in image.points2D], dtype=np.float64).reshape(-1, 2) for image in images]
     points = [model.points3D[i] for i in sorted(model.points3D)]
-    with _complaints(place(folder)):
+    with pycolmap_complaints(place(folder)):
         tracks = [
             (row, row_of_image[element.image_id], element.point2D_idx)
             for row, point in enumerate(points)

@@ -13,7 +13,7 @@ from torch import Tensor
 from geoweaver.errors import FormatError, InputError
 from geoweaver.formats.depth_arrays import npy_from_bytes, npz_member, pfm_bytes, pfm_from_bytes
 from geoweaver.formats.files import list_folder, place, quoted, read_bytes, reason, writing
-from geoweaver.formats.names import frame_indices
+from geoweaver.formats.names import indices_by_number, indices_by_order
 
 EXPECTED = "a depth map (16-bit PNG, .npy, .npz or .pfm)"
 DEPTH_SUFFIXES = (".png", ".npy", ".npz", ".pfm")
@@ -75,7 +75,10 @@ def depth_files(folder: Path, names: Sequence[str] | None = None) -> dict[int, P
             f"{place(folder)} holds no depth map ({', '.join(DEPTH_SUFFIXES)}): check the folder"
         )
     if names is None:
-        found = dict(zip(frame_indices([path.name for path in files]).tolist(), files, strict=True))
+        stems = [path.stem for path in files]
+        numbers = indices_by_number(stems)
+        index = indices_by_order(stems) if numbers is None else numbers
+        found = dict(zip(index.tolist(), files, strict=True))
     else:
         frame = {PurePosixPath(name).stem: i for i, name in enumerate(names)}
         found = {frame[path.stem]: path for path in files if path.stem in frame}
@@ -113,7 +116,8 @@ def _read_png(path: Path, data: bytes, unit: float) -> np.ndarray:
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             mode, stated = image.mode, image.info.get(_UNIT_KEY, unit)
-            counts = np.array(image) if mode.startswith("I") else np.zeros(0)
+            image.load()  # numpy alone would take a truncated image for a whole one
+            counts = np.array(image)
     except (
         OSError,
         ValueError,

@@ -1,12 +1,15 @@
 """What image names tell: their natural order, and each frame's place in the sequence."""
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm")
 _LARGEST_NUMBER = 10_000_000
 """Longer numbers are times, not places in a sequence."""
 
@@ -17,18 +20,34 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(p), p) if p[0] in "0123456789" else (1, 0, p) for p in parts)
 
 
-def frame_indices(names: Sequence[str]) -> Int64[Tensor, "n"]:
-    """The number each name ends with, counted from 0, where all have different ones; else the natural order.
+def indices_in_folder(names: Sequence[str], folders: Iterable[Path]) -> Int64[Tensor, "n"] | None:
+    """Each name's place among the sorted images of the first folder that holds them all."""
+    for folder in folders:
+        place_of = {name: i for i, name in enumerate(sorted(_images_below(folder), key=natural_key))}
+        if all(name in place_of for name in names):
+            return torch.tensor([place_of[name] for name in names], dtype=torch.int64)
+    return None
 
-    A reconstruction may lack frames, so the rank among its own images would shift all later ones.
-    """
+
+def indices_by_number(names: Sequence[str]) -> Int64[Tensor, "n"] | None:
+    """The number that each name ends with, where all have different ones."""
     found = [_last_number(name) for name in names]
     numbers = [n for n in found if n is not None]
-    if names and len(set(numbers)) == len(names):
-        return torch.tensor(numbers) - (1 if min(numbers) == 1 else 0)
+    if not names or len(set(numbers)) < len(names):
+        return None
+    return torch.tensor(numbers, dtype=torch.int64)
+
+
+def indices_by_order(names: Sequence[str]) -> Int64[Tensor, "n"]:
+    """Each name's rank in natural order."""
     index = torch.empty(len(names), dtype=torch.int64)
     index[sorted(range(len(names)), key=lambda i: natural_key(names[i]))] = torch.arange(len(names))
     return index
+
+
+def _images_below(folder: Path) -> list[str]:
+    found = [Path(where, file) for where, _, files in os.walk(folder) for file in files]
+    return [p.relative_to(folder).as_posix() for p in found if p.suffix.lower() in IMAGE_SUFFIXES]
 
 
 def _last_number(name: str) -> int | None:

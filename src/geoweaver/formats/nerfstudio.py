@@ -18,7 +18,7 @@ from geoweaver.datatypes import Camera, Trajectory
 from geoweaver.errors import FormatError
 from geoweaver.formats.files import place, quoted
 from geoweaver.formats.json_document import matrix, read_json, required_list, write_json
-from geoweaver.formats.names import frame_indices
+from geoweaver.formats.names import indices_by_order, indices_in_folder
 from geoweaver.formats.nerfstudio_camera import camera_from_fields, fields_from_camera
 from geoweaver.formats.poses import from_matrices
 from geoweaver.geometry import SE3
@@ -67,7 +67,9 @@ def read_transforms_trajectory(path: Path) -> Trajectory:
     scene = read_transforms(path)
     names = tuple(_without_image_folder(name) for name in scene.file_paths)
     names = names if len(set(names)) == len(names) else scene.file_paths
-    return Trajectory(scene.cam_from_world, index=frame_indices(names), names=names)
+    in_folder = indices_in_folder(names, [path.parent / "images"])
+    index = indices_by_order(names) if in_folder is None else in_folder
+    return Trajectory(scene.cam_from_world, index=index, names=names)
 
 
 def write_transforms(

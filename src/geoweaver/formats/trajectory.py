@@ -5,6 +5,7 @@ from pathlib import Path
 from geoweaver.datatypes import Trajectory
 from geoweaver.errors import FormatError, InputError
 from geoweaver.formats.colmap import find_colmap, read_colmap_trajectory
+from geoweaver.formats.euroc import COLUMNS as EUROC_COLUMNS
 from geoweaver.formats.euroc import read_euroc
 from geoweaver.formats.files import data_lines, is_file, is_folder, place
 from geoweaver.formats.kitti import read_kitti
@@ -43,7 +44,7 @@ def _read_file(path: Path) -> Trajectory:
     number, first = data_lines(path, EXPECTED)[0]
     if first.startswith("{"):
         return read_transforms_trajectory(path)
-    if "," in first:
+    if first.count(",") >= len(EUROC_COLUMNS):
         return read_euroc(path)
     columns = len(first.split())
     if columns not in _BY_COLUMNS:
