@@ -4,6 +4,7 @@ No threshold here has a unit: the spread of the residuals themselves says what a
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,8 +17,8 @@ _MEDIAN_CHI3 = 1.5382
 """Median length of a 3D vector of unit normals: turns a median residual into a sigma per axis."""
 _CUTOFF = 4.5
 """Residuals beyond this many sigmas per axis have no weight (one in 10,000 normal ones)."""
-_MAX_SCORED = 1024
-"""Points that hypotheses are scored on: enough for a 3 % quantile, little enough to sort 500 times."""
+_MAX_SCORED = 512
+"""Points that hypotheses are scored on; all of them take part in the refinement."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def robust_sim3(
     generator: torch.Generator,
     noise: Float[Tensor, "n"] | None = None,
     with_scale: bool = True,
-    samples: int = 512,
+    samples: int = 256,
     max_iterations: int = 30,
 ) -> RobustFit:
     """The similarity that the rows agree on, up to about 60 % outliers.
@@ -123,9 +124,12 @@ def weighted_quantile(
     """The value below which this fraction of the weight lies; the mean of two where it falls between them."""
     ordered, order = values.sort(dim=-1)
     mass = weight[order].cumsum(-1)
-    level = fraction * mass[..., -1:] * (1 - 1e-12)
-    below = torch.searchsorted(mass, level).clamp(max=values.shape[-1] - 1)
-    above = torch.searchsorted(mass, fraction * mass[..., -1:] * (1 + 1e-12)).clamp(max=values.shape[-1] - 1)
+    level = fraction * mass[..., -1:]
+    slack = 8 * torch.finfo(mass.dtype).eps  # sums of equal weights must meet their half exactly
+    below, above = (
+        torch.searchsorted(mass, level * factor).clamp(max=values.shape[-1] - 1)
+        for factor in (1 - slack, 1 + slack)
+    )
     return ((ordered.gather(-1, below) + ordered.gather(-1, above)) / 2).squeeze(-1)
 
 
@@ -150,13 +154,19 @@ class _Problem:
 
     def residual(self, transform: Sim3) -> Float[Tensor, "*h n"]:
         """Distances in multiples of the noise; a broken hypothesis is infinitely far."""
-        return torch.nan_to_num((self.move(transform) - self.target).norm(dim=-1) / self.noise, nan=torch.inf)
+        return torch.nan_to_num(self.distance(self.move(transform), self.target), nan=torch.inf)
 
+    def distance(self, a: Float[Tensor, "*h n 3"], b: Float[Tensor, "*h n 3"]) -> Float[Tensor, "*h n"]:
+        length: Tensor = (a - b).norm(dim=-1)
+        return length / self.noise
+
+    @cached_property
     def extent(self) -> Tensor:
         """Typical distance of a target from their middle: what a residual is when nothing fits."""
         middle = weighted_quantile(self.target.mT, self.weight, 0.5)
         return weighted_quantile((self.target - middle).norm(dim=-1) / self.noise, self.weight, 0.5)
 
+    @cached_property
     def rounding(self) -> Tensor:
         """Residual that floating point alone leaves on exact data."""
         eps = torch.finfo(self.target.dtype).eps
@@ -199,7 +209,7 @@ def _consensus(
     ordered, order = residual.sort(dim=-1)
     n = torch.tensor(float(residual.shape[-1]), dtype=residual.dtype)
     k = n * (problem.weight / problem.weight.sum())[order].cumsum(-1)
-    near = (ordered.clamp(min=problem.rounding()) / problem.extent()).clamp(max=1).log()
+    near = (ordered.clamp(min=problem.rounding) / problem.extent).clamp(max=1).log()
     log_alarms = n.log() + _log_choose(n, k) + _log_choose(k, torch.tensor(3.0)) + 3 * (k - 3) * near
     # three rows always agree with the fit made from them: only what agrees beyond them counts
     log_alarms = torch.where(k > 3 + 1e-6, log_alarms, torch.inf)
@@ -216,14 +226,14 @@ def _log_choose(n: Tensor, k: Tensor) -> Tensor:
 
 def _irls(problem: _Problem, transform: Sim3, sigma: Tensor, max_iterations: int) -> tuple[Sim3, Tensor, int]:
     """Tukey's biweight, sigma from the median residual, until nothing moves by a millionth of sigma."""
+    moved = problem.move(transform)
     for iteration in range(1, max_iterations + 1):
-        residual = problem.residual(transform)
+        residual = problem.distance(moved, problem.target)
         sigma = _sigma(problem, residual, residual <= _CUTOFF * sigma)
         trust = (1 - (residual / (_CUTOFF * sigma)).square()).clamp(min=0).square()
-        refined = problem.fit(trust)
-        shift = (problem.move(refined) - problem.move(transform)).norm(dim=-1) / problem.noise
-        transform = refined
-        if bool((shift[trust > 0] <= 1e-6 * sigma).all()):
+        transform, before = problem.fit(trust), moved
+        moved = problem.move(transform)
+        if bool((problem.distance(moved, before)[trust > 0] <= 1e-6 * sigma).all()):
             return transform, sigma, iteration
     return transform, sigma, max_iterations
 
@@ -236,7 +246,7 @@ def _sigma(problem: _Problem, residual: Float[Tensor, "n"], inside: Bool[Tensor,
     rows = 3.0 * int(inside.sum())
     # a fit of seven parameters leaves smaller residuals than the noise: matters for a handful of rows
     freedom = (rows / max(rows - 7.0, 2.0)) ** 0.5
-    return torch.maximum(freedom * median / _MEDIAN_CHI3, problem.rounding())
+    return torch.maximum(freedom * median / _MEDIAN_CHI3, problem.rounding)
 
 
 def _fit(
