@@ -19,6 +19,8 @@ MAX_FOV = math.radians(120)
 """A pinhole view wider than this spends most of its pixels on stretched borders."""
 _MIN_MAGNIFICATION = 0.1
 """Of the centre's: where a lens squeezes more, nothing can be seen, and a polynomial may fold back."""
+_STRAIGHT = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
+"""Models that are a pinhole where all their extra parameters are zero."""
 _ROUND_TRIP = 1e-2
 """Pixels by which an undistorted point may miss its origin before it counts as having no pinhole position."""
 
@@ -72,8 +74,8 @@ def resize_lens(lens: Lens, size: tuple[int, int]) -> Lens:
 def is_pinhole(lens: Lens) -> bool:
     """True where the image needs no rectification: the model has no distortion or all of it is zero."""
     camera = _camera(lens)
-    straight = camera.is_perspective_pinhole() and not any(lens.params[i] for i in camera.extra_params_idxs())
-    return bool(camera.is_undistorted() or straight)
+    # an equidistant fisheye whose coefficients are zero is still none
+    return lens.model in _STRAIGHT and not any(lens.params[i] for i in camera.extra_params_idxs())
 
 
 def undistort_points(
