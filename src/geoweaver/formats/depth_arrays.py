@@ -4,6 +4,7 @@ import io
 import math
 import re
 import tokenize
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -36,7 +37,8 @@ def _npy_header(path: Path, stream: io.BytesIO) -> tuple[tuple[int, ...], bool, 
     try:
         major, _ = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(stream)
+        with warnings.catch_warnings(action="ignore"):  # a header of Python 2 is no news to the user
+            shape, fortran, dtype = read(stream)
         if any(size < 0 for size in shape):
             raise ValueError("negative size")
         return shape, fortran, dtype
