@@ -140,7 +140,9 @@ def global_normalisation(matches: PairMatches, objective: Objective) -> Normalis
     """Every match votes by its weight: the fine phase and Stage 2."""
     pixels, points = validity_weights(matches, objective)
     ones = torch.ones(len(matches), dtype=torch.float64)
-    return Normalisation(ones / (pixels.sum() + 1e-12), objective.points_weight * ones / (points.sum() + 1e-12))
+    return Normalisation(
+        ones / (pixels.sum() + 1e-12), objective.points_weight * ones / (points.sum() + 1e-12)
+    )
 
 
 def view_centred_normalisation(
@@ -152,7 +154,9 @@ def view_centred_normalisation(
         frames = int(torch.maximum(frame_i, frame_j).max()) + 1
         touching = torch.zeros(frames, dtype=torch.float64)
         touching = touching.index_add(0, frame_i, weights).index_add(0, frame_j, weights)
-        share = torch.where(touching > 0, 1 / touching.clamp(min=1e-300), 0.0) / (touching > 0).sum().clamp(min=1)
+        share = torch.where(touching > 0, 1 / touching.clamp(min=1e-300), 0.0) / (touching > 0).sum().clamp(
+            min=1
+        )
         # A frame's CDF is normalised by what touches it; summed over frames every match is counted twice: once per end.
         return share[frame_i] + share[frame_j]
 

@@ -56,7 +56,9 @@ def block_residuals(
     if jacobians:
         sR, sRt = z.scale[:, None, None] * z.rotation, inverse.scale[:, None, None] * inverse.rotation
         lift_i, lift_j = _lift_jacobian(raw_i, ray_i, Xi, Ki), _lift_jacobian(raw_j, ray_j, Xj, Kj)
-        dp, dback, dXj = (torch.zeros(len(ui), 3, PARAMETERS, dtype=p.dtype, device=p.device) for _ in range(3))
+        dp, dback, dXj = (
+            torch.zeros(len(ui), 3, PARAMETERS, dtype=p.dtype, device=p.device) for _ in range(3)
+        )
         dp[:, :, 0:7] = _act_jacobian(p)
         dp[:, :, 7:9], dp[:, :, 11:13] = sR @ lift_i[..., :2], sR @ lift_i[..., 2:]
         dback[:, :, 0:7] = -sRt @ _act_jacobian(Xj)
@@ -159,7 +161,9 @@ def accumulate(
 
 
 def _match_loss(residual: Residual, kernel: Kernel) -> Tensor:
-    full = torch.where(residual.usable, cdf_loss(residual.norm(), kernel), torch.ones_like(residual.value[:, 0]))
+    full = torch.where(
+        residual.usable, cdf_loss(residual.norm(), kernel), torch.ones_like(residual.value[:, 0])
+    )
     return torch.where(residual.active, full, torch.zeros_like(full))
 
 

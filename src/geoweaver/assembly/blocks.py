@@ -1,0 +1,187 @@
+"""Block-sparse normal equations H x = -g: assembled from pairs, solved directly or, for long sequences, by two-level conjugate gradients.
+
+A chain of thousands of frames has modes as long as the chain, on which plain block-Jacobi crawls. The second level is the
+chunks themselves: each may move as a whole by a similarity, and that small system is solved exactly in every iteration.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+DIRECT_BELOW = 1600
+"""Unknowns up to which a dense Cholesky is the quickest exact solve."""
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """The second level: which chunk a block belongs to, and how the block moves when its chunk does."""
+
+    part: Int[Tensor, "N"]
+    basis: Float[Tensor, "N b c"]
+
+
+@dataclass(frozen=True)
+class BlockSystem:
+    """N unknown blocks of size b and a dense border of k shared unknowns (the focal lengths)."""
+
+    diagonal: Float[Tensor, "N b b"]
+    pair: Int[Tensor, "Q 2"]
+    off: Float[Tensor, "Q b b"]
+    gradient: Float[Tensor, "N b"]
+    border: Float[Tensor, "N b k"]
+    corner: Float[Tensor, "k k"]
+    corner_gradient: Float[Tensor, "k"]
+    free: Bool[Tensor, "N b"]
+    """False for unknowns that are held (the gauge)."""
+    coarse: Coarse | None = None
+
+    @property
+    def size(self) -> int:
+        return self.gradient.numel() + len(self.corner_gradient)
+
+    def right_side(self) -> Any:
+        flat = torch.cat([-(self.gradient * self.free).flatten(), -self.corner_gradient])
+        return flat.numpy()
+
+    @cached_property
+    def matrix(self) -> Any:
+        """H as a scipy matrix, held unknowns cut out (their rows and columns are zero)."""
+        N, b = self.gradient.shape
+        i, j = self.pair[:, 0].numpy(), self.pair[:, 1].numpy()
+        free = self.free.double()
+        mask = free[:, :, None] * free[:, None, :]
+        off = self.off * free[self.pair[:, 0], :, None] * free[self.pair[:, 1], None, :]
+        data = torch.cat([self.diagonal * mask, off, off.mT]).numpy()
+        rows = np.concatenate([np.arange(N), i, j])
+        columns = np.concatenate([np.arange(N), j, i])
+        order = np.lexsort((columns, rows))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=N))])
+        frames = scipy.sparse.bsr_matrix((data[order], columns[order], indptr), shape=(N * b, N * b))
+        if not len(self.corner_gradient):
+            return frames
+        border = scipy.sparse.csr_matrix((self.border * free[..., None]).reshape(N * b, -1).numpy())
+        corner = scipy.sparse.csr_matrix(self.corner.numpy())
+        return scipy.sparse.bmat([[frames, border], [border.T, corner]], format="csr")
+
+    def damping(self, factor: float) -> Any:
+        """Marquardt's term: a share of each diagonal entry, floored for unknowns that no match constrains; 1 where held."""
+        own = self.diagonal.diagonal(dim1=-2, dim2=-1)
+        floor = torch.where(self.free, own, 0.0).amax(0, keepdim=True) * 1e-9 + 1e-300
+        frames = torch.where(self.free, factor * torch.maximum(own, floor) + floor * 1e-3, 1.0)
+        corner = factor * self.corner.diagonal() + 1e-300
+        return torch.cat([frames.flatten(), corner]).numpy()
+
+    def solve(self, factor: float, tolerance: float = 1e-3) -> tuple[Tensor, Tensor]:
+        """The damped step (N b) and (k)."""
+        if self.size <= DIRECT_BELOW:
+            step = self._solve_dense(factor)
+        elif self.coarse is None:
+            step = self._solve_sparse(factor)
+        else:
+            step = self.solve_many(factor, self.right_side()[:, None], tolerance)[:, 0]
+        flat = torch.from_numpy(np.ascontiguousarray(step))
+        count = self.gradient.numel()
+        return flat[:count].reshape(self.gradient.shape), flat[count:]
+
+    def _solve_dense(self, factor: float) -> Any:
+        dense = self.matrix.toarray()
+        dense[np.diag_indices(self.size)] += self.damping(factor)
+        # Unit diagonal: the blocks mix radians, lengths and pixels.
+        unit = 1 / np.sqrt(np.diag(dense))
+        root = scipy.linalg.cho_factor(dense * unit[:, None] * unit, lower=True, overwrite_a=True)
+        return unit * scipy.linalg.cho_solve(root, unit * self.right_side())
+
+    def _solve_sparse(self, factor: float) -> Any:
+        full = (self.matrix + scipy.sparse.diags(self.damping(factor))).tocsc()
+        options = {"SymmetricMode": True}
+        root = scipy.sparse.linalg.splu(
+            full, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
+        )
+        return root.solve(self.right_side())
+
+    def solve_many(self, factor: float, right: Any, tolerance: float, most: int = 400) -> Any:
+        """Two-level preconditioned conjugate gradients for several right-hand sides (columns) at once."""
+        matrix, extra = self.matrix, self.damping(factor)[:, None]
+        preconditioner = TwoLevel(self, factor)
+        x, r = np.zeros_like(right), right.copy()
+        z = preconditioner(r)
+        p, rz = z.copy(), (r * z).sum(0)
+        goal = tolerance**2 * rz
+        for _ in range(most):
+            if (rz <= goal).all():
+                break
+            Ap = matrix @ p + extra * p
+            alpha = rz / np.maximum((p * Ap).sum(0), 1e-300)
+            x += alpha * p
+            r -= alpha * Ap
+            z = preconditioner(r)
+            fresh = (r * z).sum(0)
+            p = z + np.where(rz > 0, fresh / np.maximum(rz, 1e-300), 0.0) * p
+            rz = fresh
+        return x
+
+
+class TwoLevel:
+    """Each chunk's own block solved exactly, plus the chunks' similarities and the border solved together."""
+
+    def __init__(self, system: BlockSystem, factor: float) -> None:
+        assert system.coarse is not None
+        N, b = system.gradient.shape
+        self.frames, self.extra = N * b, system.damping(factor)
+        part = system.coarse.part.numpy()
+        matrix = system.matrix.tocsr()
+        order = np.argsort(part, kind="stable")
+        bounds = np.searchsorted(part[order], np.arange(part.max() + 2))
+        self.parts = []
+        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+            if last > first:
+                index = (order[first:last, None] * b + np.arange(b)).ravel()
+                local = matrix[index][:, index].toarray()
+                local[np.diag_indices(len(index))] += self.extra[index]
+                unit = 1 / np.sqrt(np.diag(local))
+                root = scipy.linalg.cho_factor(local * unit[:, None] * unit, lower=True, overwrite_a=True)
+                self.parts.append((index, unit[:, None], root))
+        self.prolong = self._prolongation(system, part)
+        small = (
+            self.prolong.T @ (matrix @ self.prolong + self.prolong.multiply(self.extra[:, None]))
+        ).toarray()
+        self.unit = 1 / np.sqrt(np.maximum(np.diag(small), 1e-300))[:, None]
+        small = small * self.unit * self.unit[:, 0]
+        small[np.diag_indices(len(small))] += 1e-12
+        self.small = scipy.linalg.cho_factor(small, lower=True, overwrite_a=True)
+
+    @staticmethod
+    def _prolongation(system: BlockSystem, part: Any) -> Any:
+        assert system.coarse is not None
+        N, b, c = system.coarse.basis.shape
+        chunks, k = int(part.max()) + 1, len(system.corner_gradient)
+        values = (system.coarse.basis * system.free[..., None]).numpy()
+        rows = np.broadcast_to((np.arange(N)[:, None] * b + np.arange(b))[:, :, None], values.shape)
+        columns = np.broadcast_to((part[:, None] * c + np.arange(c))[:, None, :], values.shape)
+        rows = np.concatenate([rows.ravel(), N * b + np.arange(k)])
+        columns = np.concatenate([columns.ravel(), chunks * c + np.arange(k)])
+        data = np.concatenate([values.ravel(), np.ones(k)])
+        return scipy.sparse.csr_matrix((data, (rows, columns)), shape=(N * b + k, chunks * c + k))
+
+    def __call__(self, r: Any) -> Any:
+        out = np.zeros_like(r)
+        for index, unit, root in self.parts:
+            out[index] = unit * scipy.linalg.cho_solve(root, unit * r[index], check_finite=False)
+        restricted = self.unit * (self.prolong.T @ r)
+        return out + self.prolong @ (
+            self.unit * scipy.linalg.cho_solve(self.small, restricted, check_finite=False)
+        )
+
+
+def unique_pairs(i: Int[Tensor, "P"], j: Int[Tensor, "P"], count: int) -> tuple[Tensor, Tensor]:
+    """The distinct pairs (Q 2), and for each of the P which of them it is."""
+    keys, which = torch.unique(i * count + j, return_inverse=True)
+    return torch.stack([keys // count, keys % count], 1), which

@@ -1,0 +1,175 @@
+"""Long-range edges are claims, not facts: each is judged by its own fit, by the others, and by the layout they lead to."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from geoweaver.assembly.links import LinkConfig, chunk_points, inlier_rows
+from geoweaver.assembly.pairs import PairMatches, select_pairs, thin_pairs
+from geoweaver.datatypes import ChunkLayout, EdgeKind, Observations
+from geoweaver.errors import DegenerateError
+from geoweaver.geometry import Sim3
+from geoweaver.geometry.registration import robust_sim3
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """When a long-range edge is believed."""
+
+    agreement: float = 0.25
+    """Two edges support each other when their similarities differ by less than this share of depth."""
+    reach: int = 1
+    """Chunks that two supporting edges may lie apart at either end."""
+    inlier_share: float = 0.35
+    """Share of an edge's matches that must fit the layout for the edge to stay."""
+    pixel_tolerance: float = 0.04
+    """Reprojection error of such a match, as a share of the image diagonal."""
+    depth_tolerance: float = 0.3
+    """Relative depth disagreement of such a match."""
+    rounds: int = 4
+    """Solve and judge again at most so often."""
+    matches_per_pair: int = 128
+    """Matches that an edge's own fit is made on."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What each long-range pair of observations says of its two chunks (rows: pairs of the table)."""
+
+    pair: Int[Tensor, "L"]
+    chunk_i: Int[Tensor, "L"]
+    chunk_j: Int[Tensor, "L"]
+    i_from_j: Sim3
+    fitted: Bool[Tensor, "L"]
+    """The edge's own matches agree on a similarity at all."""
+    probe: Float[Tensor, "L n 3"]
+    """Points of chunk j that the claim was made on: where two claims are compared."""
+
+
+def long_range_pairs(matches: PairMatches, kind: Int[Tensor, "E"]) -> Bool[Tensor, "P"]:
+    """Pairs that stem from long-range edges."""
+    return (matches.edge >= 0) & (kind[matches.edge.clamp(min=0)] == int(EdgeKind.LONG_RANGE))
+
+
+def gather_claims(
+    matches: PairMatches, observations: Observations, kind: Int[Tensor, "E"], config: LoopConfig, seed: int
+) -> Claims:
+    """Each long-range pair's own robust similarity between its two chunks."""
+    pairs = long_range_pairs(matches, kind).nonzero().squeeze(1)
+    few = thin_pairs(select_pairs(matches, pairs), config.matches_per_pair)
+    point_i, point_j, solid = chunk_points(few, observations)
+    fits, fitted, probes = [], [], []
+    for number in range(len(pairs)):
+        rows = torch.arange(int(few.start[number]), int(few.start[number + 1]))
+        rows = rows[solid[rows]]
+        generator = torch.Generator().manual_seed(seed + 104729 * number)
+        try:
+            fit = robust_sim3(
+                point_j[rows], point_i[rows], few.weight[rows].double(), generator, few.depth_i[rows].double(), samples=128
+            )  # fmt: skip
+        except DegenerateError:
+            fits.append(Sim3.identity())
+            fitted.append(False)
+            probes.append(torch.zeros(8, 3, dtype=torch.float64))
+            continue
+        inside = rows[fit.inlier]
+        fits.append(fit.transform)
+        fitted.append(True)
+        probes.append(point_j[inside[torch.linspace(0, len(inside) - 1, 8).long()]])
+    i, j = observations.chunk[matches.observation_i[pairs]], observations.chunk[matches.observation_j[pairs]]
+    empty = Sim3.identity(0)
+    stacked = (
+        Sim3(*(torch.stack([getattr(f, n) for f in fits]) for n in empty.__dataclass_fields__))
+        if fits
+        else empty
+    )
+    probe = torch.stack(probes) if probes else torch.zeros(0, 8, 3, dtype=torch.float64)
+    return Claims(pairs, i, j, stacked, torch.tensor(fitted, dtype=torch.bool), probe)
+
+
+def mutual_support(claims: Claims, layout: ChunkLayout, config: LoopConfig) -> Int[Tensor, "L"]:
+    """How many other claims, at the same or neighbouring chunks, say the same.
+
+    Neighbouring chunks are bridged by the layout, which is good over short distances whatever it has drifted to over long ones.
+    """
+    support = torch.zeros(len(claims.pair), dtype=torch.long)
+    order = torch.argsort(claims.chunk_i * (int(layout.component.numel()) + 1) + claims.chunk_j)
+    for row in range(len(order)):
+        near = (claims.chunk_i - claims.chunk_i[row]).abs() <= config.reach
+        near &= (claims.chunk_j - claims.chunk_j[row]).abs() <= config.reach
+        near &= claims.fitted & claims.fitted[row]
+        near[row] = False
+        others = near.nonzero().squeeze(1)
+        if len(others):
+            support[row] = int((_disagreement(claims, layout, row, others) < config.agreement).sum())
+    return support
+
+
+def _disagreement(claims: Claims, layout: ChunkLayout, row: int, others: Tensor) -> Float[Tensor, "o"]:
+    """Distance between where two claims put the same points, over the points' distance, seen from chunk i of `row`."""
+    world = layout.world_from_chunk
+    mine, theirs = claims.i_from_j[row], claims.i_from_j[others]
+    i, j = claims.chunk_i, claims.chunk_j
+    to_their_j = world[j[others]].inverse() @ world[j[row]]
+    from_their_i = world[i[row]].inverse() @ world[i[others]]
+    same = (layout.component[j[others]] == layout.component[j[row]]) & (
+        layout.component[i[others]] == layout.component[i[row]]
+    )
+    same |= (j[others] == j[row]) & (i[others] == i[row])
+    through = from_their_i @ theirs @ to_their_j
+    points = claims.probe[row]
+    here, there = mine.act(points), through[:, None].act(points)
+    size = (points - points.mean(0)).norm(dim=-1).mean() * mine.scale + 1e-12
+    # Chunks are in units of their median depth, so half a unit is a fair lower bound for "the size of what is seen".
+    apart = (here - there).norm(dim=-1).mean(-1) / torch.clamp(size, min=0.5)
+    return torch.where(same, apart, torch.inf)
+
+
+def edge_inliers(
+    matches: PairMatches,
+    observations: Observations,
+    layout: Sim3,
+    pixel_tolerance: float,
+    depth_tolerance: float,
+) -> Float[Tensor, "P"]:
+    """Share of each pair's rows that fit a layout."""
+    good = inlier_rows(matches, observations, layout, pixel_tolerance, depth_tolerance).double()
+    count = matches.start.diff().clamp(min=1)
+    return torch.zeros(len(matches), dtype=torch.float64).index_add_(0, matches.pair_of_row, good) / count
+
+
+def tie_components(claims: Claims, trusted: Bool[Tensor, "L"], layout: ChunkLayout) -> ChunkLayout:
+    """Loose pieces joined by the long-range claims that support each other most."""
+    world, component = layout.world_from_chunk, layout.component.clone()
+    for row in trusted.nonzero().squeeze(1).tolist():
+        i, j = int(claims.chunk_i[row]), int(claims.chunk_j[row])
+        if component[i] == component[j]:
+            continue
+        keep, move = (i, j) if component[i] < component[j] else (j, i)
+        link = claims.i_from_j[row] if keep == i else claims.i_from_j[row].inverse()
+        shift = world[keep] @ link @ world[move].inverse()
+        members = component == component[move]
+        moved = shift[None] @ world
+        world = Sim3(
+            torch.where(members, moved.scale, world.scale),
+            torch.where(members[:, None, None], moved.rotation, world.rotation),
+            torch.where(members[:, None], moved.translation, world.translation),
+        )
+        component[members] = component[keep]
+    return ChunkLayout(world, torch.unique(component, return_inverse=True)[1])
+
+
+def believed_pairs(
+    matches: PairMatches, kind: Int[Tensor, "E"], claims: Claims, believed: Bool[Tensor, "L"]
+) -> Bool[Tensor, "P"]:
+    """All near pairs, and the long-range ones that are believed."""
+    keep = ~long_range_pairs(matches, kind)
+    keep[claims.pair[believed]] = True
+    return keep
+
+
+def link_tolerances(config: LoopConfig | LinkConfig) -> tuple[float, float]:
+    """Pixel and depth tolerance."""
+    return config.pixel_tolerance, config.depth_tolerance

@@ -1,0 +1,70 @@
+"""Stage 1: neighbouring chunks linked pairwise, verified, and composed along the sequence; what no verified link ties stays loose."""
+
+import time
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from geoweaver.assembly.links import TIE, Link, LinkConfig, estimate_link
+from geoweaver.assembly.pairs import PairMatches
+from geoweaver.datatypes import ChunkLayout, EdgeKind, Observations, StageReport
+from geoweaver.geometry import Sim3
+
+
+def initialise_chunks(
+    matches: PairMatches, observations: Observations, kind: Int[Tensor, "E"], config: LinkConfig, seed: int
+) -> tuple[ChunkLayout, tuple[Link, ...], StageReport]:
+    """A forest of chains: every chunk in the frame of the first chunk of its component."""
+    begun = time.perf_counter()
+    near = (matches.edge == TIE) | (kind[matches.edge.clamp(min=0)] != int(EdgeKind.LONG_RANGE))
+    links = []
+    for a, b in adjacent_chunks(matches, observations, near):
+        generator = torch.Generator().manual_seed(seed + 7919 * a + b)
+        links.append(estimate_link(matches, observations, a, b, config, generator))
+    layout = compose(links, observations.chunks)
+    loose = int(layout.component.max()) if len(layout) else 0
+    notes = [
+        f"chunks {k.a} and {k.b}: link not verified ({100 * k.inliers:.0f} % of {k.matches} matches agree)"
+        for k in links
+        if not k.verified
+    ]
+    if loose:
+        notes.append(f"{loose + 1} loose pieces after the chain")
+    seconds = time.perf_counter() - begun
+    report = StageReport(
+        "sequential initialisation",
+        iterations=len(links),
+        why_stopped="one pass",
+        seconds=seconds,
+        notes=tuple(notes),
+    )
+    return layout, tuple(links), report
+
+
+def adjacent_chunks(matches: PairMatches, observations: Observations, near: Tensor) -> list[tuple[int, int]]:
+    """Chunk pairs that share a frame or a near edge, in order."""
+    a = observations.chunk[matches.observation_i[near]]
+    b = observations.chunk[matches.observation_j[near]]
+    pairs = torch.stack([torch.minimum(a, b), torch.maximum(a, b)], 1)
+    return [(int(x), int(y)) for x, y in torch.unique(pairs, dim=0).tolist()] if len(pairs) else []
+
+
+def compose(links: Iterable[Link], chunks: int) -> ChunkLayout:
+    """Grow each component from its first chunk along the best verified links."""
+    verified = [k for k in links if k.verified]
+    placed: dict[int, Sim3] = {}
+    component = torch.full((chunks,), -1)
+    for first in range(chunks):
+        if first in placed:
+            continue
+        placed[first], component[first] = Sim3.identity(), int(component.max()) + 1
+        while frontier := [k for k in verified if (k.a in placed) != (k.b in placed)]:
+            link = max(frontier, key=lambda k: (k.inliers * min(k.matches, 1000), -k.b))
+            known, new = (link.a, link.b) if link.a in placed else (link.b, link.a)
+            step = link.a_from_b if known == link.a else link.a_from_b.inverse()
+            placed[new], component[new] = placed[known] @ step, component[known]
+    stack = [placed[k] for k in range(chunks)]
+    parts = (torch.stack([getattr(s, n) for s in stack]) for n in ("scale", "rotation", "translation"))
+    return ChunkLayout(Sim3(*parts), component)

@@ -1,0 +1,23 @@
+"""Pair sums by whichever implementation suits the tensors: the fused pass on the CPU, torch elsewhere and for the literal residual."""
+
+import torch
+
+from geoweaver.assembly import fused, residuals
+from geoweaver.assembly.pairs import Normalisation, Objective, PairGeometry, PairMatches
+from geoweaver.assembly.residuals import PairSums
+
+
+def pair_sums(
+    matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int
+) -> PairSums:
+    """Loss of every pair and, in its first `parameters` local parameters, gradient and normal matrix."""
+    on_cpu = matches.weight.device.type == "cpu"
+    way = fused.accumulate if on_cpu and objective.relative else residuals.accumulate
+    return way(matches, geometry, objective, norm, parameters)
+
+
+def residual_median(matches: PairMatches, geometry: PairGeometry, objective: Objective) -> float:
+    """Median reprojection error in pixels, over evenly spread matches."""
+    way = fused.pixel_errors if matches.weight.device.type == "cpu" else residuals.pixel_errors
+    errors = way(matches, geometry, objective)
+    return float(torch.median(errors)) if len(errors) else float("nan")

@@ -1,0 +1,168 @@
+"""How far each camera can be believed: its uncertainty from the data themselves, and in words what speaks against it.
+
+The uncertainty is a wild bootstrap of the last linear system. Matches that read the same cell of the same frame err
+together, so each cell of each frame gets one random sign, its gradients are flipped by it, and the system answers with how the
+cameras would have moved. What a similarity of the whole map explains is taken out: no reference could see it.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from geoweaver.assembly.frame_refinement import FrameProblem
+from geoweaver.assembly.fused import row_errors, signed_gradients
+from geoweaver.assembly.pairs import PairMatches
+from geoweaver.datatypes import FrameState
+from geoweaver.geometry import SE3
+from geoweaver.geometry.so3 import hat
+
+
+@dataclass(frozen=True)
+class TrustConfig:
+    """What a trusted frame must show; every threshold is a ratio or an angle."""
+
+    cell: float = 16.0
+    """Side (pixels) of the cells whose matches count as one."""
+    draws: int = 32
+    """Random sign patterns: gives a sigma to about 10 %."""
+    inflation: float = 1.0
+    """Factor on sigma for errors that are correlated beyond a cell, calibrated on the synthetic worlds."""
+    least_cells: int = 20
+    """Independent inlier cells that a frame's pose must rest on."""
+    inlier_share: float = 0.25
+    """Share of a frame's matches that must reproject within the tolerance."""
+    pixel_tolerance: float = 0.01
+    """Reprojection error of an inlier, as a share of the image diagonal."""
+    most_sigma: float = 0.3
+    """Largest sigma of the camera centre, as a share of the frame's median depth."""
+    most_turn: float = 0.1
+    """Largest sigma of the rotation, in radians."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Per frame: sigma of centre (world units) and rotation (radians), and why it is not trusted ('' where it is)."""
+
+    sigma: Float[Tensor, "F 2"]
+    reason: tuple[str, ...]
+
+    @property
+    def trusted(self) -> Bool[Tensor, "F"]:
+        return torch.tensor([not r for r in self.reason], dtype=torch.bool)
+
+
+def judge_frames(
+    problem: FrameProblem,
+    state: FrameState,
+    component: Int[Tensor, "F"],
+    size: tuple[int, int],
+    config: TrustConfig,
+) -> Trust:
+    """Trust of every frame after Stage 3."""
+    sigma = frame_sigma(problem, state, config)
+    evidence = frame_evidence(problem, state, size, config)
+    main = int(torch.bincount(component).argmax()) if len(component) else 0
+    unit = problem.setup.unit
+    reason = []
+    for frame in range(len(component)):
+        matches, share, cells = (float(x[frame]) for x in evidence)
+        spread, turn = float(sigma[frame, 0] / unit[frame]), float(sigma[frame, 1])
+        reason.append(_reason(matches, share, cells, spread, turn, int(component[frame]) == main, config))
+    return Trust(sigma, tuple(reason))
+
+
+def _reason(
+    matches: float, share: float, cells: float, spread: float, turn: float, main: bool, config: TrustConfig
+) -> str:
+    if matches == 0:
+        return "no matches with depth: the camera is a guess from its neighbours"
+    if not main:
+        return "in a piece that no verified match ties to the rest: its place and scale are its own"
+    if share < config.inlier_share:
+        return f"only {100 * share:.0f} % of its matches agree with its camera"
+    if cells < config.least_cells:
+        return f"only {cells:.0f} independent matches support it"
+    if not (spread <= config.most_sigma and turn <= config.most_turn):
+        return f"weakly determined: centre to {100 * spread:.0f} % of depth, rotation to {turn * 57.2958:.1f} degrees"
+    return ""
+
+
+def frame_evidence(
+    problem: FrameProblem, state: FrameState, size: tuple[int, int], config: TrustConfig
+) -> tuple[Float[Tensor, "F"], Float[Tensor, "F"], Float[Tensor, "F"]]:
+    """Matches, the weighted share of inliers among them, and independent inlier cells of each frame."""
+    matches, frames = problem.matches, len(problem.setup.group)
+    pixels, points = row_errors(matches, problem.geometry(state))
+    diagonal = (size[0] ** 2 + size[1] ** 2) ** 0.5
+    good = (pixels <= config.pixel_tolerance * diagonal) & ~(points > 1.0)
+    pair = matches.pair_of_row
+    count, inside, weight, cells = (torch.zeros(frames, dtype=torch.float64) for _ in range(4))
+    for frame, pixel in ((matches.observation_i, matches.pixel_i), (matches.observation_j, matches.pixel_j)):
+        row_frame = frame[pair]
+        count.index_add_(0, row_frame, torch.ones_like(pixels, dtype=torch.float64))
+        weight.index_add_(0, row_frame, matches.weight.double())
+        inside.index_add_(0, row_frame, matches.weight.double() * good)
+        cells += _distinct_cells(matches, row_frame[good], pixel[good], pair[good], size, config.cell, frames)
+    return count, inside / weight.clamp(min=1e-300), cells
+
+
+def _distinct_cells(
+    matches: PairMatches,
+    frame: Tensor,
+    pixel: Tensor,
+    pair: Tensor,
+    size: tuple[int, int],
+    cell: float,
+    frames: int,
+) -> Tensor:
+    """Cells per frame with at least one row, counted once per pair."""
+    columns = int(size[0] / cell) + 2
+    place = (pixel[:, 1] / cell).long().clamp(min=0) * columns + (pixel[:, 0] / cell).long().clamp(
+        min=0, max=columns - 1
+    )
+    per_pair = columns * (int(size[1] / cell) + 2)
+    distinct = torch.unique(pair * per_pair + place)
+    owner = torch.zeros(len(matches), dtype=torch.long)
+    owner[pair] = frame
+    return torch.bincount(owner[distinct // per_pair], minlength=frames).double()
+
+
+def frame_sigma(problem: FrameProblem, state: FrameState, config: TrustConfig) -> Float[Tensor, "F 2"]:
+    """One sigma of every camera's centre (world units) and rotation (radians), up to a similarity of the whole."""
+    geometry = problem.geometry(state)
+    signed = signed_gradients(
+        problem.matches,
+        geometry,
+        problem.objective,
+        problem.norm,
+        problem.parameters,
+        config.cell,
+        config.draws,
+    )
+    _, system = problem.linearise(state)
+    right = problem.expand(state, geometry.z, signed)
+    answer = torch.from_numpy(system.solve_many(1e-6, right.numpy(), 1e-2))
+    frames = len(problem.setup.group)
+    delta = answer[: 8 * frames].reshape(frames, 8, config.draws).permute(2, 0, 1)
+    rotation = state.cam_from_world.rotation
+    shift = -(rotation.mT @ delta[..., :3, None]).squeeze(-1)
+    turn = (rotation.mT @ delta[..., 3:6, None]).squeeze(-1)
+    shift, turn = _without_gauge(state.cam_from_world, shift, turn)
+    rms = [x.square().sum(-1).mean(0).sqrt() for x in (shift, turn)]
+    return config.inflation * torch.stack(rms, -1)
+
+
+def _without_gauge(
+    cameras: SE3, shift: Float[Tensor, "d F 3"], turn: Float[Tensor, "d F 3"]
+) -> tuple[Float[Tensor, "d F 3"], Float[Tensor, "d F 3"]]:
+    """What a small similarity of the whole trajectory does not explain (least squares on the centres, as the scores align)."""
+    centre = cameras.centre
+    arm = centre - centre.mean(0)
+    eye = torch.eye(3, dtype=torch.float64).expand(len(arm), 3, 3)
+    design = torch.cat([eye, -hat(arm), arm[..., None]], -1).reshape(-1, 7)
+    gauge = torch.linalg.lstsq(design, shift.flatten(1).mT, driver="gelsd").solution
+    moved = (design @ gauge).mT.reshape(shift.shape)
+    # A left increment of cam_from_world turns the world by minus itself.
+    return shift - moved, turn + gauge[3:6].mT[:, None, :]
