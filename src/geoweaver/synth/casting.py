@@ -59,13 +59,13 @@ def first_hits(meeting: Surfaces, origins: Array, directions: Array) -> tuple[Ar
 
 
 def blocked_at(meeting: Surfaces, origins: Array, directions: Array) -> Array:
-    """Rough factor t of the first hit in Embree's own precision; inf where there is none: enough for light."""
+    """Factor t of the first hit in Embree's own precision, inf where there is none: enough for light."""
     t = meeting.scene.run(origins.astype(np.float32), directions.astype(np.float32), query="DISTANCE")
     return np.where(t > 1e30, np.inf, t)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _exact(plane: Array, origins: Array, directions: Array, triangle: Array) -> Array:
+@numba.njit(cache=True)
+def _exact(plane, origins, directions, triangle):  # type: ignore[no-untyped-def]
     """Distance factor to the plane of the triangle that each ray hit."""
     t = np.full(len(triangle), np.inf)
     for i in range(len(triangle)):

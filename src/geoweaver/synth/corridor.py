@@ -1,4 +1,4 @@
-"""An office corridor that runs around a core and closes on itself: repetitive doors, plain walls, a few posters."""
+"""An office corridor around a core that closes on itself: doors alike, plain walls, a few posters."""
 
 import numpy as np
 
@@ -24,9 +24,12 @@ def corridor(rng: Rng) -> Plan:
     m = _WIDE / 2
     x, y = _X - m, _Y - m
     corners = [
-        (m + 2, m - 0.1), (6, m + 0.25), (11, m - 0.2), (16, m + 0.1), (x - 1.4, m), (x - 0.2, m + 0.3), (x + 0.1, m + 1.6),
-        (x - 0.2, 5), (x + 0.2, 9), (x, y - 1.5), (x - 0.3, y - 0.2), (x - 1.6, y + 0.1), (16, y - 0.2), (11, y + 0.2),
-        (6, y - 0.15), (m + 1.5, y), (m + 0.2, y - 0.3), (m - 0.1, y - 1.6), (m + 0.2, 9), (m - 0.2, 5), (m, m + 1.5), (m + 0.4, m + 0.2),
+        (m + 2, m - 0.1), (6, m + 0.25), (11, m - 0.2), (16, m + 0.1), (x - 1.4, m), (x - 0.2, m + 0.3),
+        (x + 0.1, m + 1.6),
+        (x - 0.2, 5), (x + 0.2, 9), (x, y - 1.5), (x - 0.3, y - 0.2), (x - 1.6, y + 0.1), (16, y - 0.2),
+        (11, y + 0.2),
+        (6, y - 0.15), (m + 1.5, y), (m + 0.2, y - 0.3), (m - 0.1, y - 1.6), (m + 0.2, 9), (m - 0.2, 5),
+        (m, m + 1.5), (m + 0.4, m + 0.2),
     ]  # fmt: skip
     return Plan(quads, {"walk": np.array([(a, b, 1.55) for a, b in corners])}, light, (_trolley(),))
 
@@ -34,9 +37,11 @@ def corridor(rng: Rng) -> Plan:
 def _shell() -> Quads:
     inner = (_WIDE, _X - _WIDE, _WIDE, _Y - _WIDE)
     gap = [(9.5, 12.5, 0.9, 2.3)]
+    wide = [(3, 6, 0.9, 2.3), *gap, (16, 19, 0.9, 2.3)]
     return join(
-        sheet((0, 0), (_X, _Y), 0, "carpet_tiles"), box((0, 0, HEIGHT), (_X, _Y, HEIGHT + 0.2), "ceiling_tiles"),
-        wall("x", -0.1, (-0.2, _X + 0.2), HEIGHT, "concrete", "plaster", [(3, 6, 0.9, 2.3), *gap, (16, 19, 0.9, 2.3)], 0.2),
+        sheet((0, 0), (_X, _Y), 0, "carpet_tiles"),
+        box((0, 0, HEIGHT), (_X, _Y, HEIGHT + 0.2), "ceiling_tiles"),
+        wall("x", -0.1, (-0.2, _X + 0.2), HEIGHT, "concrete", "plaster", wide, 0.2),
         wall("x", _Y + 0.1, (-0.2, _X + 0.2), HEIGHT, "plaster_blue", "concrete", gap, 0.2),
         wall("y", -0.1, (0, _Y), HEIGHT, "concrete", "plaster_rose", [], 0.2),
         wall("y", _X + 0.1, (0, _Y), HEIGHT, "plaster", "concrete", [(5.5, 8.5, 0.9, 2.3)], 0.2),
@@ -49,7 +54,7 @@ def _shell() -> Quads:
 
 
 def _sides(rng: Rng) -> Quads:
-    """Doors, skirting and pictures along the four outer and inner walls, laid out along x and turned into place."""
+    """Doors, skirting and pictures of the outer and inner walls, laid out along x and turned into place."""
     outer = [(_X, 0.0, 0.0, 180), (_Y, _X, 0.0, -90), (_X, _X, _Y, 0), (_Y, 0.0, _Y, 90)]
     starts = [(0.0, 0.0), (_X, 0.0), (_X, _Y), (0.0, _Y)]
     parts = [_outer_side(rng, k, outer[k][0]).moved(*starts[k], 0, 90 * k) for k in range(4)]
@@ -140,11 +145,16 @@ def _things(rng: Rng) -> list[Quads]:
     )
     bench = join(f.table(1.4, 0.4, 0.45, "wood"), box((-0.5, -0.15, 0.45), (-0.2, 0.12, 0.7), "print2"))
     return [
-        c.plant(rng, 1.3).moved(0.4, 0.4), c.plant(rng, 1.1).moved(x - 0.4, y - 0.4), c.plant(rng, 1.4).moved(x - 0.45, 0.45),
-        c.plant(rng, 1.0).moved(11, y - 0.35), copier.moved(x - 0.35, 3.9, 0, -90), f.shelf(rng, 1.4, 1.8).moved(0.2, 9.0, 0, 90),
-        bench.moved(11, 0.3, 0, 180), f.chair("metal").moved(9.2, y - 0.35), f.chair("metal").moved(9.9, y - 0.4, 0, 8),
-        extinguisher.moved(_WIDE - 0.12, 6), extinguisher.moved(17.5, 0.12), boxes.moved(x - 0.35, 10, 0, 30), boxes.moved(0.35, 4.8, 0, -20),
-        f.cabinet(1.2, 0.35, 1.1, 2, "metal").moved(5.2, _Y - 0.2), c.vase(rng, 0.3).moved(5.0, _Y - 0.2, 1.1), f.shelf(rng, 1.2, 1.2, boards=3).moved(13, _WIDE - 0.18),
+        c.plant(rng, 1.3).moved(0.4, 0.4), c.plant(rng, 1.1).moved(x - 0.4, y - 0.4),
+        c.plant(rng, 1.4).moved(x - 0.45, 0.45),
+        c.plant(rng, 1.0).moved(11, y - 0.35), copier.moved(x - 0.35, 3.9, 0, -90),
+        f.shelf(rng, 1.4, 1.8).moved(0.2, 9.0, 0, 90),
+        bench.moved(11, 0.3, 0, 180), f.chair("metal").moved(9.2, y - 0.35),
+        f.chair("metal").moved(9.9, y - 0.4, 0, 8),
+        extinguisher.moved(_WIDE - 0.12, 6), extinguisher.moved(17.5, 0.12),
+        boxes.moved(x - 0.35, 10, 0, 30), boxes.moved(0.35, 4.8, 0, -20),
+        f.cabinet(1.2, 0.35, 1.1, 2, "metal").moved(5.2, _Y - 0.2),
+        c.vase(rng, 0.3).moved(5.0, _Y - 0.2, 1.1), f.shelf(rng, 1.2, 1.2, boards=3).moved(13, _WIDE - 0.18),
         *(ball((7 + 9 * k, -9 - 3 * k, -0.2), 2.0, "crown", 14) for k in range(2)),
     ]  # fmt: skip
 
@@ -153,7 +163,8 @@ def _trolley() -> Mover:
     """A cart that is pushed around the ring the other way."""
     body = join(
         furniture.table(0.8, 0.45, 0.85, "metal"), box((-0.36, -0.2, 0.3), (0.36, 0.2, 0.33), "metal"),
-        box((-0.3, -0.17, 0.85), (0.1, 0.17, 1.15), "palewood"), box((0.12, -0.12, 0.85), (0.34, 0.14, 1.0), "print"),
+        box((-0.3, -0.17, 0.85), (0.1, 0.17, 1.15), "palewood"),
+        box((0.12, -0.12, 0.85), (0.34, 0.14, 1.0), "print"),
     )  # fmt: skip
     m, x, y = 0.55, _X - 0.55, _Y - 0.55
     path = [

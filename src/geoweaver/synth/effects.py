@@ -30,6 +30,9 @@ class Effects:
     """Share of the frame interval between the first and the last row: rolling shutter."""
 
 
+PERFECT = Effects()
+
+
 def pose_at(cam_from_world: SE3, motion: Float[Tensor, "6"], when: Float[Tensor, "*b"]) -> SE3:
     """The camera at a share of the frame interval after its stated time; `motion` is the interval's twist."""
     return SE3.exp(when[..., None] * motion) @ cam_from_world

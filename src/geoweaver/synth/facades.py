@@ -1,4 +1,4 @@
-"""House fronts: walls with recessed windows, shops, doors, cornices, roofs. A front runs along x and faces south."""
+"""House fronts along x that face south: walls with recessed windows, shops, doors, cornices, roofs."""
 
 import numpy as np
 
@@ -32,8 +32,10 @@ def window(
         rectangle(a, b, z0, c, wall), rectangle(a, b, d, z1, wall),
     ]  # fmt: skip
     reveal = [
-        [(a, 0, d), (a, deep, d), (a, deep, c), (a, 0, c)], [(b, deep, d), (b, 0, d), (b, 0, c), (b, deep, c)],
-        [(a, deep, c), (b, deep, c), (b, 0, c), (a, 0, c)], [(a, 0, d), (b, 0, d), (b, deep, d), (a, deep, d)],
+        [(a, 0, d), (a, deep, d), (a, deep, c), (a, 0, c)],
+        [(b, deep, d), (b, 0, d), (b, 0, c), (b, deep, c)],
+        [(a, deep, c), (b, deep, c), (b, 0, c), (a, 0, c)],
+        [(a, 0, d), (b, 0, d), (b, deep, d), (a, deep, d)],
     ]  # fmt: skip
     sill = box((a - 0.08, -0.1, c - 0.08), (b + 0.08, 0, c), "stucco_white", without="+y")
     glass = rectangle(a, b, c, d, pane, deep, fit=True)
@@ -44,11 +46,12 @@ def storey(rng: Rng, width: float, low: float, high: float, wall: str, bays: int
     """A row of windows over the whole width."""
     step, wide = width / bays, float(rng.uniform(0.38, 0.55)) * width / bays
     bottom = low + 0.28 * (high - low)
+    top = bottom + tall * (high - low)
     return join(
         *(
             window(
                 (k * step, (k + 1) * step, low, high),
-                ((k + 0.5) * step - wide / 2, (k + 0.5) * step + wide / 2, bottom, bottom + tall * (high - low)),
+                ((k + 0.5) * step - wide / 2, (k + 0.5) * step + wide / 2, bottom, top),
                 wall, f"pane:{rng.integers(14)}",
             )
             for k in range(bays)

@@ -8,7 +8,7 @@ from geoweaver.synth.casting import Surfaces, blocked_at
 from geoweaver.synth.plan import Light
 from geoweaver.synth.quads import Array, Quads
 
-_RAYS = 28
+_RAYS = 24
 _SOFT = 6
 """Shadow rays per light and texel."""
 _LAMP_REACH = 7.0
@@ -39,7 +39,7 @@ def _spacing(quads: Quads, seen_from: Array) -> Array:
     """Metres between texels of each surface."""
     c = quads.corners
     nearest = [np.linalg.norm(np.clip(p, c.min(1), c.max(1)) - p, axis=-1) for p in seen_from]
-    return np.clip(0.15 * np.min(nearest, 0), 0.2, 8.0)
+    return np.asarray(np.clip(0.2 * np.min(nearest, 0), 0.2, 8.0))
 
 
 def _charts(quads: Quads, spacing: Array) -> Array:
@@ -51,7 +51,7 @@ def _charts(quads: Quads, spacing: Array) -> Array:
 
 
 def _places(quads: Quads, chart: Array) -> tuple[Array, Array]:
-    """Where light is gathered: on the grid, a little inside the border and off the surface; with the normals."""
+    """Where light is gathered (on the grid, off border and surface by a little), and the normals."""
     total = int((chart[:, 1] * chart[:, 2]).sum())
     quad = np.repeat(np.arange(len(chart)), chart[:, 1] * chart[:, 2])
     inside = np.arange(total) - chart[quad, 0]
@@ -81,7 +81,7 @@ def _hemisphere(count: int) -> Array:
 
 
 def _ambient(surfaces: Surfaces, points: Array, normals: Array, light: Light) -> tuple[Array, Array]:
-    """Sky where it is seen, light thrown back by the rest: less from what is near; and the share of near rays."""
+    """Sky where it is seen, light thrown back by what is not near; and the share of rays that end near by."""
     x, y = _frame(normals)
     total, near = np.zeros_like(points), np.zeros(len(points))
     for h in _hemisphere(_RAYS):
@@ -95,7 +95,7 @@ def _ambient(surfaces: Surfaces, points: Array, normals: Array, light: Light) ->
 
 
 def _uncovered(light: Array, covered: Array, chart: Array) -> Array:
-    """Texels that something lies upon take their neighbours' light, lest a small thing blacken a large texel."""
+    """Texels that something lies upon take their neighbours' light: small things must not blacken them."""
     out = light.copy()
     bad = covered > 0.5
     size = chart[:, 1] * chart[:, 2]
@@ -132,11 +132,11 @@ def _lamp(surfaces: Surfaces, points: Array, normals: Array, lamp: Array, light:
     square = (way**2).sum(-1)
     fade = np.maximum(1 - square / _LAMP_REACH**2, 0)
     facing = np.maximum((normals * way).sum(-1), 0) / np.sqrt(square) / (0.5 + square) * fade
-    return (facing * (blocked_at(surfaces, points, way) > 1))[:, None] * np.asarray(light.lamp)
+    return np.asarray((facing * (blocked_at(surfaces, points, way) > 1))[:, None] * np.asarray(light.lamp))
 
 
 def _smoothed(light: Array, points: Array, normals: Array, chart: Array) -> Array:
-    """Small facets that meet at nearly the same angle share their corners' light, so that turned bodies look round."""
+    """Small facets that meet at a flat angle share their corners' light, so that turned bodies look round."""
     from scipy.spatial import cKDTree
 
     small = np.repeat((chart[:, 1] == 2) & (chart[:, 2] == 2), chart[:, 1] * chart[:, 2])

@@ -1,4 +1,4 @@
-"""Materials by name: which texture, how many metres it spans, packed with all its mip levels into one buffer."""
+"""Materials by name: which texture, how many metres it spans; packed with all mip levels into one buffer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,13 +47,13 @@ CATALOGUE: dict[str, Material] = {
     "plaster_green": _tile(t.paint, 2, 256, 0.3, colour=(0.68, 0.74, 0.62), grain=0.012),
     "plaster_rose": _tile(t.paint, 2, 256, 0.3, colour=(0.8, 0.68, 0.62), grain=0.012),
     "wallpaper": _tile(t.wallpaper, 1.6, 512, 0.1),
-    "oak": _tile(t.planks, 2.2, 1024),
-    "walnut_floor": _tile(t.planks, 1.8, 1024, colour=(0.45, 0.3, 0.2), rows=16),
-    "tiles": _tile(t.tiles, 1.8, 1024),
-    "checker": _tile(t.checker, 2.4, 1024),
+    "oak": _tile(t.planks, 2.2, 512),
+    "walnut_floor": _tile(t.planks, 1.8, 512, colour=(0.45, 0.3, 0.2), rows=16),
+    "tiles": _tile(t.tiles, 1.8, 512),
+    "checker": _tile(t.checker, 2.4, 512),
     "wall_tiles": _tile(t.tiles, 1.2, 512, 0.0, colour=(0.86, 0.88, 0.88), count=8, spread=0.0, speckle=0.0),
-    "carpet": _tile(t.carpet, 1.5, 1024),
-    "carpet_tiles": _tile(t.carpet_tiles, 2.0, 1024, 0.6),
+    "carpet": _tile(t.carpet, 1.5, 512),
+    "carpet_tiles": _tile(t.carpet_tiles, 2.0, 512, 0.6),
     "ceiling_tiles": _tile(
         t.tiles, 2.4, 512, 0.0, colour=(0.88, 0.88, 0.86), count=4, spread=0.0, speckle=0.09
     ),
@@ -70,20 +70,20 @@ CATALOGUE: dict[str, Material] = {
     "metal": _tile(t.metal, 1.0, 256),
     "leaves": _tile(t.leaves, 0.8),
     "crown": _tile(t.leaves, 4.0),
-    "brick": _tile(t.bricks, 2.0, 1024),
-    "brick_pale": _tile(t.bricks, 2.0, 1024, colour=(0.72, 0.6, 0.45)),
-    "brick_dark": _tile(t.bricks, 2.0, 1024, colour=(0.42, 0.27, 0.24), spread=0.2),
-    "stucco": _tile(t.stucco, 3.0, 1024),
-    "stucco_white": _tile(t.stucco, 3.0, 1024, colour=(0.84, 0.83, 0.8)),
-    "stucco_red": _tile(t.stucco, 3.0, 1024, colour=(0.7, 0.45, 0.36)),
-    "blocks": _tile(o.blocks, 3.0, 1024),
-    "concrete": _tile(o.concrete, 3.0, 1024),
+    "brick": _tile(t.bricks, 2.0, 512),
+    "brick_pale": _tile(t.bricks, 2.0, 512, colour=(0.72, 0.6, 0.45)),
+    "brick_dark": _tile(t.bricks, 2.0, 512, colour=(0.42, 0.27, 0.24), spread=0.2),
+    "stucco": _tile(t.stucco, 3.0, 512),
+    "stucco_white": _tile(t.stucco, 3.0, 512, colour=(0.84, 0.83, 0.8)),
+    "stucco_red": _tile(t.stucco, 3.0, 512, colour=(0.7, 0.45, 0.36)),
+    "blocks": _tile(o.blocks, 3.0, 512),
+    "concrete": _tile(o.concrete, 3.0, 512),
     "asphalt": _tile(o.asphalt, 6.0, 1024, 0.8),
     "paving": _tile(o.paving, 4.0, 1024, 0.8),
-    "grass": _tile(o.grass, 3.0, 1024, 0.8),
+    "grass": _tile(o.grass, 3.0, 512, 0.8),
     "bark": _tile(o.bark, 1.0),
     "roof": _tile(o.roof, 3.0),
-    "hill": _tile(o.hill, 400.0, 1024, 0.3),
+    "hill": _tile(o.hill, 400.0, 512, 0.3),
     "painting": _picture(p.painting, 512),
     "poster": _picture(p.poster, 512),
     "sign": _picture(p.sign, 512),
@@ -101,7 +101,7 @@ CATALOGUE: dict[str, Material] = {
 
 @dataclass(frozen=True, eq=False)
 class Palette:
-    """Every texture of a world in one buffer; values are square roots of linear colour, so squaring decodes them."""
+    """Every texture of a world in one buffer; values are square roots of linear colour."""
 
     texels: Array
     """uint32 (B): a byte each of red, green and blue; level after level, texture after texture."""

@@ -1,4 +1,4 @@
-"""Things that move: where each stands at a time, and the fixed world and they as bodies that rays can meet."""
+"""Things that move: where each stands at a time; they and the fixed world as bodies that rays can meet."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +10,7 @@ from geoweaver.synth.curves import closed_curve
 from geoweaver.synth.plan import Mover
 from geoweaver.synth.quads import Array
 from geoweaver.synth.shading import Coat
-from geoweaver.synth.world import World, quads_coat, world_coat
+from geoweaver.synth.world import World, world_looks
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Body:
 
 def bodies_at(world: World, time: float | None) -> tuple[Body, ...]:
     """The fixed world, and at a time (seconds) its movers; without a time there are none."""
-    fixed = Body(surfaces(world.quads), world_coat(world), np.eye(3), np.zeros(3), np.inf)
+    fixed = Body(surfaces(world.quads), world_looks(world).fixed, np.eye(3), np.zeros(3), np.inf)
     if time is None:
         return (fixed,)
     return (fixed, *(_body(world, k, time) for k in range(len(world.movers))))
@@ -51,10 +51,4 @@ def _round(mover: Mover):  # type: ignore[no-untyped-def]
 def _body(world: World, index: int, time: float) -> Body:
     mover = world.movers[index]
     radius = float(np.linalg.norm(mover.quads.corners, axis=-1).max())
-    return Body(surfaces(mover.quads), _mover_coat(world, index), *place_at(mover, time), radius)
-
-
-@lru_cache(maxsize=64)
-def _mover_coat(world: World, index: int) -> Coat:
-    """Colours of a mover, lit as if it stood alone."""
-    return quads_coat(world.movers[index].quads, world, np.zeros((1, 3)))
+    return Body(surfaces(mover.quads), world_looks(world).movers[index], *place_at(mover, time), radius)

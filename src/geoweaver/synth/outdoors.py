@@ -25,7 +25,7 @@ def paving(rng: Rng, n: int, colour: Colour = (0.56, 0.54, 0.5), rows: int = 8) 
     index, border = grid_cells(n, rows, rows // 2, 0.5)
     shade = 1 + 0.09 * rng.standard_normal(rows * rows)[index] + 0.09 * clouds(rng, n, 0.6, 10)
     spots = 1 - 0.3 * (clouds(rng, n, 1.2, 14) > 2.2)
-    return np.asarray(colour) * (shade * spots * np.clip(0.45 + border * n / 4, 0, 1))[..., None]
+    return np.asarray(np.asarray(colour) * (shade * spots * np.clip(0.45 + border * n / 4, 0, 1))[..., None])
 
 
 def blocks(rng: Rng, n: int, colour: Colour = (0.66, 0.6, 0.5), rows: int = 6) -> Array:

@@ -1,4 +1,4 @@
-"""Camera paths: smooth closed rounds through a world's waypoints, as cam_from_world; and how close they come to things."""
+"""Camera paths: smooth closed rounds through a world's waypoints, and how close they come to things."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _GAITS = {"walk": WALK, "drive": DRIVE, "fly": FLY}
 def looking(
     centre: Float[Tensor, "F 3"], yaw: Float[Tensor, "F"], pitch: Float[Tensor, "F"], roll: Float[Tensor, "F"]
 ) -> SE3:
-    """Cameras that look along the compass angle yaw (from +x to +y), up by pitch, tilted by roll (radians)."""
+    """Cameras that look along the angle yaw (from +x to +y), up by pitch, tilted by roll, in radians."""
     zero = torch.zeros_like(yaw)
     forward = torch.stack([yaw.cos() * pitch.cos(), yaw.sin() * pitch.cos(), pitch.sin()], -1)
     level = torch.stack([yaw.sin(), -yaw.cos(), zero], -1)
@@ -59,7 +59,8 @@ def travel(
     position, length = closed_curve(waypoints)
     s = np.linspace(0, laps * length, frames)
     phase, step = 2 * np.pi * s / length, 2 * np.pi * s / 0.7
-    centre, ahead = position(s), position(s + gait.look_ahead)
+    centre = position(s)
+    ahead = np.mean([position(s + f * gait.look_ahead) for f in (0.5, 1.0, 1.5, 2.0)], 0)
     yaw = np.unwrap(np.arctan2(ahead[:, 1] - centre[:, 1], ahead[:, 0] - centre[:, 0]))
     sideways = np.stack([-np.sin(yaw), np.cos(yaw), 0 * s], -1) * gait.sway * _waves(phase, rng, 3)[:, None]
     centre = centre + sideways + np.stack([0 * s, 0 * s, gait.bob * np.sin(step)], -1)
@@ -102,7 +103,7 @@ def orbit(
 def default_path(
     world: World, frames: int, laps: float = 1.0, seed: int = 0, route: str | None = None
 ) -> SE3:
-    """A path along one of the world's routes (its first by default), in the manner that the route is named after."""
+    """A path along one of the world's routes (its first by default), in the manner that names the route."""
     name = next(iter(world.routes)) if route is None else route
     if name not in world.routes:
         raise ConfigError(f"{world.name} has no route {name!r}: choose one of {', '.join(world.routes)}")
@@ -127,4 +128,4 @@ def clearance(world: World, centres: Float[Tensor, "F 3"], rays: int = 256) -> F
 def _waves(phase: Array, rng: np.random.Generator, waves: int = 2) -> Array:
     """A smooth random function of the lap's phase in [-1, 1], nearly the same in every lap."""
     rate = rng.integers(1, 6, waves) + 0.13 * rng.standard_normal(waves)
-    return np.mean([np.sin(k * phase + rng.uniform(0, 2 * np.pi)) for k in rate], 0)
+    return np.asarray(np.mean([np.sin(k * phase + rng.uniform(0, 2 * np.pi)) for k in rate], 0))

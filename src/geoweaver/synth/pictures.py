@@ -8,8 +8,10 @@ from geoweaver.synth.quads import Array
 from geoweaver.synth.textures import Rng
 
 _WORDS = (
-    "NORTH", "MARKET", "2 FOR 1", "OPEN", "MUSEUM", "CAFE", "JAZZ", "No. 47", "HARBOUR", "BREAD", "LINES", "RIVER",
-    "SALE", "CINEMA", "EXPO 68", "GARDEN", "ATLAS", "VOL. 3", "HOTEL", "BOOKS", "PHOTO", "OPERA", "TEA", "SUMMER",
+    "NORTH", "MARKET", "2 FOR 1", "OPEN", "MUSEUM", "CAFE", "JAZZ", "No. 47", "HARBOUR", "BREAD", "LINES",
+    "RIVER",
+    "SALE", "CINEMA", "EXPO 68", "GARDEN", "ATLAS", "VOL. 3", "HOTEL", "BOOKS", "PHOTO", "OPERA", "TEA",
+    "SUMMER",
 )  # fmt: skip
 _DOORS = (
     (0.42, 0.27, 0.16),
@@ -124,7 +126,8 @@ def sign(rng: Rng, n: int) -> Array:
     _text(rng, image, (n // 10, int(n * 0.18)), int(n * 0.36), ink)
     _text(rng, image, (int(n * 0.55), int(n * 0.18)), int(n * 0.36), ink)
     cv2.rectangle(image, (4, 4), (n - 5, n // 4 - 5), ink, 2)
-    return cv2.resize(image, (n, n), interpolation=cv2.INTER_AREA) * (1 + 0.04 * clouds(rng, n, 1))[..., None]
+    square = cv2.resize(image, (n, n), interpolation=cv2.INTER_AREA)
+    return np.asarray(square * (1 + 0.04 * clouds(rng, n, 1))[..., None])
 
 
 def spine(rng: Rng, n: int) -> Array:
@@ -132,14 +135,14 @@ def spine(rng: Rng, n: int) -> Array:
     image = np.ones((n, n, 3)) * _colour(rng, 0.1, 0.85)
     for y in rng.uniform(0.05, 0.95, 3):
         cv2.line(image, (0, int(y * n)), (n, int(y * n)), _colour(rng), max(1, n // 40))
-    turned = np.ascontiguousarray(image.transpose(1, 0, 2))
+    turned = np.ascontiguousarray(np.rot90(image))
     _text(rng, turned, (n // 5, int(n * 0.66)), int(n * 0.6), _colour(rng, 0.6, 1.0))
-    return np.ascontiguousarray(turned.transpose(1, 0, 2)) * (1 + 0.06 * clouds(rng, n, 0.8, 3))[..., None]
+    return np.rot90(turned, -1) * (1 + 0.06 * clouds(rng, n, 0.8, 3))[..., None]
 
 
 def page(rng: Rng, n: int) -> Array:
     """A sheet of paper with a heading, print and sometimes a figure."""
-    image = np.ones((n, n, 3)) * rng.uniform(0.82, 0.97, 3).mean()
+    image = np.ones((n, n, 3)) * float(rng.uniform(0.82, 0.97))
     _text(rng, image, (n // 10, n // 6), int(n * 0.45), (0.1, 0.1, 0.15))
     _lines(rng, image, (n // 10, n // 5, n - n // 10, n - n // 10), n // 24, 0.25)
     if rng.uniform() < 0.5:

@@ -1,6 +1,7 @@
 """Surfaces as quadrilaterals: the one primitive that every synthetic world is built of.
 
-Corners run top-left, top-right, bottom-right, bottom-left as seen from the front. World axes: x east, y north, z up, metres.
+Corners run top-left, top-right, bottom-right, bottom-left as seen from the front. World axes: x east,
+y north, z up, metres.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ class Quads:
 
     corners: Float[np.ndarray, "Q 4 3"]
     uv: Float[np.ndarray, "Q 3 2"]
-    """Texture coordinates of corner 0 and their changes towards corner 1 and corner 3, in metres (pictures: in shares)."""
+    """Texture coordinates of corner 0, their changes towards corners 1 and 3: metres (pictures: shares)."""
     material: Array
     """Names, one per quadrilateral."""
     tint: Float[np.ndarray, "Q 3"]
@@ -53,7 +54,7 @@ def from_corners(
     fit: bool = False,
     offset: tuple[float, float] = (0, 0),
 ) -> Quads:
-    """Surfaces from their corners; the texture runs in metres along both edges, or once over each where it must `fit`."""
+    """Surfaces from corners; textures run in metres along the edges, or once over each if they must `fit`."""
     n = len(corners)
     across = np.linalg.norm(corners[:, 1] - corners[:, 0], axis=-1)
     down = np.linalg.norm(corners[:, 3] - corners[:, 0], axis=-1)

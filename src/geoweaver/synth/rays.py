@@ -20,6 +20,8 @@ def camera_lens(intrinsics: Intrinsics, distortion: Distortion, size: tuple[int,
     """The lens that an image with these parameters was taken with, as COLMAP names it."""
     if not any(distortion):
         return Lens("PINHOLE", intrinsics, size)
+    if distortion[4] == 0:
+        return Lens("OPENCV", (*intrinsics, *distortion[:4]), size)
     return Lens("FULL_OPENCV", (*intrinsics, *distortion, 0.0, 0.0, 0.0), size)
 
 
@@ -52,10 +54,13 @@ def camera_rays(slopes: Array, row: Array, cam_from_world: SE3) -> tuple[Array, 
     """Origins and directions (n 3) in the world, z = 1 in the camera; one pose, or one for each row."""
     rotation = cam_from_world.rotation.to(torch.float64).reshape(-1, 3, 3).numpy()
     centre = cam_from_world.centre.to(torch.float64).reshape(-1, 3).numpy()
-    return _rays(slopes, row, np.ascontiguousarray(rotation), np.ascontiguousarray(centre))
+    rays: tuple[Array, Array] = _rays(
+        slopes, row, np.ascontiguousarray(rotation), np.ascontiguousarray(centre)
+    )
+    return rays
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _rays(slopes, row, rotation, centre):  # type: ignore[no-untyped-def]
     origins, directions = np.empty((len(slopes), 3)), np.empty((len(slopes), 3))
     for i in range(len(slopes)):

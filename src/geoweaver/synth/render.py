@@ -1,4 +1,4 @@
-"""What a camera in a world sees: pixels, exact depth, normals, validity, and which pixels show moving things."""
+"""What a camera in a world sees: pixels, exact depth, normals, validity, and where things move."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from geoweaver.geometry import SE3
 from geoweaver.synth.casting import cast, first_hits, surfaces
-from geoweaver.synth.effects import Effects, develop, exposure_times, pose_at, row_times
+from geoweaver.synth.effects import PERFECT, Effects, develop, exposure_times, pose_at, row_times
 from geoweaver.synth.movers import Body, bodies_at
 from geoweaver.synth.quads import Array
 from geoweaver.synth.rays import Intrinsics, camera_rays, pixel_slopes, rows_of
@@ -20,7 +20,6 @@ __all__ = ["Rendered", "cast", "render", "render_depth"]
 
 _SUBPIXELS = ((-0.375, -0.125), (0.125, -0.375), (0.375, 0.125), (-0.125, 0.375))
 """Where silhouettes are sampled again: a rotated grid."""
-_PERFECT = Effects()
 
 
 @dataclass(frozen=True)
@@ -58,19 +57,19 @@ def render_depth(
     world: World, cam_from_world: SE3, intrinsics: Float[Tensor, "4"], size: tuple[int, int]
 ) -> Float[Tensor, "H W"]:
     """Exact z-depth at pixel centres of a (width, height) image; 0 where the camera sees the sky."""
-    slopes = pixel_slopes(_four(intrinsics), _PERFECT.distortion, size)
+    slopes = pixel_slopes(_four(intrinsics), PERFECT.distortion, size)
     t, _ = first_hits(surfaces(world.quads), *camera_rays(slopes, rows_of(size), cam_from_world))
     return torch.from_numpy(np.where(np.isfinite(t), t, 0).reshape(size[1], size[0]))
 
 
 def render(
     world: World, cam_from_world: SE3, intrinsics: Float[Tensor, "4"], size: tuple[int, int],
-    effects: Effects = _PERFECT, motion: Float[Tensor, "6"] | None = None, time: float | None = None,
+    effects: Effects = PERFECT, motion: Float[Tensor, "6"] | None = None, time: float | None = None,
     interval: float = 1 / 30, seed: int = 0,
 ) -> Rendered:  # fmt: skip
     """Image and truth at a pose and, where movers are wanted, a time in seconds.
 
-    `motion` is the twist to the next frame's camera and `interval` the seconds in between: blur and rolling shutter need them.
+    `motion` is the twist to the next frame's camera and `interval` the seconds until then.
     """
     K, rows = _four(intrinsics), row_times(size[1], effects.readout)
     slopes, row = pixel_slopes(K, effects.distortion, size), rows_of(size)

@@ -1,4 +1,4 @@
-"""Colour of a hit: texture over the pixel's footprint, stains, baked light, haze; and the sky's where there is none."""
+"""Colour of a hit: texture over the pixel's footprint, stains, baked light, haze; else the sky's."""
 
 from dataclasses import dataclass
 
@@ -68,17 +68,19 @@ def shade(
 ) -> Array:
     """Linear colour (n 3) of each ray; step_x and step_y are the directions' changes from pixel to pixel."""
     p, m = look.palette, look.lightmap
-    return _shade(
-        look.corner, look.gradient, plane, look.uv, look.material, look.tint, m.texels, m.chart, p.texels, p.start,
+    out: Array = _shade(
+        look.corner, look.gradient, plane, look.uv, look.material, look.tint, m.texels, m.chart, p.texels,
+        p.start,
         p.side, p.metres, p.stain, look.air, origins, directions, step_x, step_y, t, triangle,
     )  # fmt: skip
+    return out
 
 
-@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
-def _shade(
+@numba.njit(cache=True, fastmath=True)
+def _shade(  # type: ignore[no-untyped-def]
     corner, gradient, plane, uv, material, tint, light, chart, texels, start, side, metres, stain, air,
     origins, directions, step_x, step_y, t, triangle,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     out = np.zeros((len(t), 3), np.float32)
     for i in range(len(t)):
         k = triangle[i]
@@ -115,9 +117,9 @@ def _shade(
     return out
 
 
-@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, fastmath=True)
 def _footprint(texels, start, side, m, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
-    """Mean texture over a pixel's footprint: samples along its longer side at the mip level of the shorter."""
+    """Mean texture over a pixel's footprint: samples along its longer side, mip level by the shorter."""
     n = side[m]
     lx, ly = n * np.sqrt(ux * ux + vx * vx), n * np.sqrt(uy * uy + vy * vy)
     if lx < ly:
@@ -133,7 +135,7 @@ def _footprint(texels, start, side, m, u, v, ux, vx, uy, vy):  # type: ignore[no
     return (r * norm) ** 2, (g * norm) ** 2, (b * norm) ** 2
 
 
-@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, fastmath=True)
 def _trilinear(texels, start, side, m, u, v, level):  # type: ignore[no-untyped-def]
     low = int(level)
     while (side >> low) < 1:
@@ -146,7 +148,7 @@ def _trilinear(texels, start, side, m, u, v, level):  # type: ignore[no-untyped-
     return r + share * (x - r), g + share * (y - g), b + share * (z - b)
 
 
-@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, fastmath=True)
 def _bilinear(texels, start, side, u, v):  # type: ignore[no-untyped-def]
     x, y = u * side - 0.5, v * side - 0.5
     fx, fy = np.floor(x), np.floor(y)
@@ -164,7 +166,7 @@ def _bilinear(texels, start, side, u, v):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, fastmath=True)
 def _stained(texels, start, side, scale, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
     """Relative change by the stain texture, whose period fits no tile."""
     n = side[_STAIN]
@@ -176,7 +178,7 @@ def _stained(texels, start, side, scale, u, v, ux, vx, uy, vy):  # type: ignore[
     return value / 127.5 - 1.0
 
 
-@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, fastmath=True)
 def _lit(light, first, nu, nv, s, r):  # type: ignore[no-untyped-def]
     """Baked light at (s, r) on the surface."""
     x, y = min(max(s, 0.0), 0.999999) * (nu - 1), min(max(r, 0.0), 0.999999) * (nv - 1)
@@ -192,7 +194,7 @@ def _lit(light, first, nu, nv, s, r):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, fastmath=True)
 def _sky(texels, start, side, air, d0, d1, d2):  # type: ignore[no-untyped-def]
     """From horizon to zenith, with clouds."""
     flat = np.sqrt(d0 * d0 + d1 * d1)

@@ -18,7 +18,7 @@ _SIDES = {  # unit-cube corners of each side, top-left first as seen from outsid
 
 
 def box(lo: Point, hi: Point, material: str | dict[str, str], fit: bool = False, without: str = "") -> Quads:
-    """An upright box from corner to corner; `material` may name sides (-x +x -y +y -z +z, '' for the rest)."""
+    """An upright box from corner to corner; `material` may name sides (-x +x -y +y -z +z, '' the rest)."""
     sides = [side for side in _SIDES if side not in without.split()]
     lo_, hi_ = np.asarray(lo, float), np.asarray(hi, float)
     corners = np.array([_SIDES[side] for side in sides]) * (hi_ - lo_) + lo_
@@ -32,7 +32,7 @@ def box(lo: Point, hi: Point, material: str | dict[str, str], fit: bool = False,
 def panel(
     centre: Point, width: float, height: float, facing: float, material: str, fit: bool = True
 ) -> Quads:
-    """An upright rectangle whose front looks towards the compass angle `facing` (degrees from +x towards +y)."""
+    """An upright rectangle whose front looks along the compass angle `facing` (degrees from +x to +y)."""
     a = np.radians(facing)
     right = np.array([-np.sin(a), np.cos(a), 0]) * width / 2
     up = np.array([0, 0, height / 2])

@@ -1,4 +1,4 @@
-"""A street around a block: houses on both sides, kerbs, trees, parked cars, side streets with a view of far hills."""
+"""A street around a block: houses on both sides, kerbs, trees, parked cars, side streets, far hills."""
 
 import numpy as np
 
@@ -66,10 +66,11 @@ def _ground() -> Quads:
         ((gx, -gy + 4), (gx + 14, gy - 4)), ((-gx - 14, -gy + 4), (-gx, gy - 4)),
     ]  # fmt: skip
     outer = [box((*a, -0.2), (*b, _KERB), {"+z": "paving", "": "granite"}) for a, b in rows]
+    green = {"+z": "grass", "": "granite"}
     plots = [
-        box((min(a, a + sx * 40), min(b, b + sy * 40), -0.2), (max(a, a + sx * 40), max(b, b + sy * 40), _KERB), {"+z": "grass", "": "granite"})
-        for sx, sy in ((1, 1), (-1, 1), (-1, -1), (1, -1)) for a, b in ((sx * (gx + 1), sy * (gy + 1)),)
-    ]  # fmt: skip
+        box((0, 0, -0.2), (40, 40, _KERB), green).moved(sx * (gx + 1), sy * (gy + 1), 0, a)
+        for sx, sy, a in ((1, 1, 0), (-1, 1, 90), (-1, -1, 180), (1, -1, 270))
+    ]
     return join(
         sheet((-90, -90), (90, 90), 0, "asphalt"),
         inner,
@@ -121,7 +122,8 @@ def _block(rng: Rng) -> Quads:
     bx, by = _BLOCK
     deep = 9.0
     return join(
-        _row(rng, 2 * bx, deep, 3, 6).moved(-bx, -by, _KERB), _row(rng, 2 * bx, deep, 3, 6).moved(bx, by, _KERB, 180),
+        _row(rng, 2 * bx, deep, 3, 6).moved(-bx, -by, _KERB),
+        _row(rng, 2 * bx, deep, 3, 6).moved(bx, by, _KERB, 180),
         _row(rng, 2 * (by - deep), deep, 2, 5).moved(bx, -by + deep, _KERB, 90),
         _row(rng, 2 * (by - deep), deep, 2, 5).moved(-bx, by - deep, _KERB, -90),
     )  # fmt: skip
@@ -130,8 +132,10 @@ def _block(rng: Rng) -> Quads:
 def _outer_rows(rng: Rng) -> Quads:
     gx, gy = _BLOCK[0] + _PAVED + _ROAD + 3.2, _BLOCK[1] + _PAVED + _ROAD + 3.2
     return join(
-        _row(rng, 2 * gx - 22, 10, 2, 6).moved(-gx + 11, gy, _KERB), _row(rng, 2 * gx - 22, 10, 2, 6).moved(gx - 11, -gy, _KERB, 180),
-        _row(rng, 2 * gy - 22, 10, 2, 5).moved(gx, gy - 11, _KERB, -90), _row(rng, 2 * gy - 22, 10, 2, 5).moved(-gx, -gy + 11, _KERB, 90),
+        _row(rng, 2 * gx - 22, 10, 2, 6).moved(-gx + 11, gy, _KERB),
+        _row(rng, 2 * gx - 22, 10, 2, 6).moved(gx - 11, -gy, _KERB, 180),
+        _row(rng, 2 * gy - 22, 10, 2, 5).moved(gx, gy - 11, _KERB, -90),
+        _row(rng, 2 * gy - 22, 10, 2, 5).moved(-gx, -gy + 11, _KERB, 90),
     )  # fmt: skip
 
 
@@ -139,12 +143,15 @@ def _furnished(rng: Rng) -> Quads:
     """Everything that stands on the pavements and at the kerbs, side by side along the four sides."""
     bx, by = _BLOCK[0] + _PAVED, _BLOCK[1] + _PAVED
     gx, gy = bx + _ROAD, by + _ROAD
+    corners = ((1, 1, 0), (-1, 1, 90), (-1, -1, 180), (1, -1, 270))
     parts = [
         _side(rng, 2 * bx - 10).moved(-bx + 5, -by, 0), _side(rng, 2 * by - 10).moved(bx, -by + 5, 0, 90),
         _side(rng, 2 * bx - 10).moved(bx - 5, by, 0, 180), _side(rng, 2 * by - 10).moved(-bx, by - 5, 0, -90),
-        *(_corner_plot(rng).moved(sx * (gx + 1), sy * (gy + 1), _KERB, a) for sx, sy, a in ((1, 1, 0), (-1, 1, 90), (-1, -1, 180), (1, -1, 270))),
-        _far_side(rng, 2 * gx - 16).moved(gx - 8, -gy, 0, 180), _far_side(rng, 2 * gy - 16).moved(gx, gy - 8, 0, -90),
-        _far_side(rng, 2 * gx - 16).moved(-gx + 8, gy, 0), _far_side(rng, 2 * gy - 16).moved(-gx, -gy + 8, 0, 90),
+        *(_corner_plot(rng).moved(sx * (gx + 1), sy * (gy + 1), _KERB, a) for sx, sy, a in corners),
+        _far_side(rng, 2 * gx - 16).moved(gx - 8, -gy, 0, 180),
+        _far_side(rng, 2 * gy - 16).moved(gx, gy - 8, 0, -90),
+        _far_side(rng, 2 * gx - 16).moved(-gx + 8, gy, 0),
+        _far_side(rng, 2 * gy - 16).moved(-gx, -gy + 8, 0, 90),
     ]  # fmt: skip
     return join(*parts)
 

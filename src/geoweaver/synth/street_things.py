@@ -1,4 +1,4 @@
-"""What stands in streets, on the ground at the origin: cars, people, trees, lamp posts, signs, benches, bins."""
+"""What stands in streets, at the origin: cars, people, trees, lamp posts, signs, benches, bins."""
 
 import numpy as np
 
@@ -34,11 +34,12 @@ def car(rng: Rng) -> Quads:
     glass = [(-1.5, 0.96), (0.75, 0.93), (0.22, 1.36), (-1.12, 1.38)]
     ring = np.array([[0.05, -0.09], [0.31, -0.09], [0.31, 0.09], [0.05, 0.09]])
     flat = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+    hubs = [lathe(np.array([[0, s], [0.18, s]]), "metal", 12) for s in (-0.085, 0.085)]
     wheels = [
-        join(lathe(ring, "dark", 18), lathe(np.array([[0, 0.085], [0.18, 0.085]]), "metal", 12), lathe(np.array([[0, -0.085], [0.18, -0.085]]), "metal", 12))
-        .turned(flat).moved(x, y, 0.31)
-        for x in (-1.3, 1.3) for y in (-0.78, 0.78)
-    ]  # fmt: skip
+        join(lathe(ring, "dark", 18), *hubs).turned(flat).moved(x, y, 0.31)
+        for x in (-1.3, 1.3)
+        for y in (-0.78, 0.78)
+    ]
     plates = [
         panel((x, 0, 0.5), 0.5, 0.12, f, f"sign:{rng.integers(10)}") for x, f in ((2.06, 0), (-2.03, 180))
     ]
@@ -52,11 +53,14 @@ def car(rng: Rng) -> Quads:
 def person(rng: Rng) -> Quads:
     """Someone walking towards +x."""
     coat = rng.uniform(0.3, 1.5, 3)
+    leg = box((-0.08, -0.08, 0), (0.08, 0.08, 0.85), "fabric").tinted(0.5, 0.5, 0.6)
+    arm = box((-0.05, -0.05, 0.85), (0.05, 0.05, 1.42), "print").tinted(*coat)
+    trunk = np.array([[0, 0.8], [0.2, 0.82], [0.19, 1.1], [0.23, 1.4], [0.08, 1.5], [0, 1.5]])
     return join(
-        *(box((x - 0.08, y - 0.08, 0), (x + 0.08, y + 0.08, 0.85), "fabric").tinted(0.5, 0.5, 0.6) for x, y in ((0.15, -0.1), (-0.15, 0.1))),
-        lathe(np.array([[0, 0.8], [0.2, 0.82], [0.19, 1.1], [0.23, 1.4], [0.08, 1.5], [0, 1.5]]), "print", 16).tinted(*coat),
-        *(box((x - 0.05, y - 0.05, 0.85), (x + 0.05, y + 0.05, 1.42), "print").tinted(*coat) for x, y in ((-0.12, -0.26), (0.12, 0.26))),
-        ball((0, 0, 1.64), 0.12, "linen", 14, 1.2).tinted(0.9, 0.65, 0.5), ball((-0.02, 0, 1.7), 0.125, "carpet", 14).tinted(0.4, 0.3, 0.25),
+        leg.moved(0.15, -0.1), leg.moved(-0.15, 0.1), arm.moved(-0.12, -0.26), arm.moved(0.12, 0.26),
+        lathe(trunk, "print", 16).tinted(*coat),
+        ball((0, 0, 1.64), 0.12, "linen", 14, 1.2).tinted(0.9, 0.65, 0.5),
+        ball((-0.02, 0, 1.7), 0.125, "carpet", 14).tinted(0.4, 0.3, 0.25),
     )  # fmt: skip
 
 

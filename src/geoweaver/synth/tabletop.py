@@ -1,10 +1,10 @@
-"""An object on a table in a room: a painted vessel among books, fruit and papers; the camera goes around it."""
+"""An object on a table in a room: a painted pot among books, fruit and papers; cameras go around it."""
 
 import numpy as np
 
 from geoweaver.synth import clutter, furniture
 from geoweaver.synth.plan import Light, Mover, Plan
-from geoweaver.synth.quads import Quads, from_corners, join
+from geoweaver.synth.quads import Array, Quads, from_corners, join
 from geoweaver.synth.solids import ball, box, lathe, sheet
 from geoweaver.synth.walls import wall, window_frame
 
@@ -30,8 +30,10 @@ def tabletop(rng: Rng) -> Plan:
 def _teapot() -> Quads:
     """A bellied pot with lid, spout and handle."""
     body = np.array([
-        [0, 0], [0.085, 0], [0.09, 0.012], [0.12, 0.04], [0.145, 0.085], [0.148, 0.12], [0.13, 0.165], [0.1, 0.195], [0.085, 0.203],
-        [0.08, 0.21], [0.06, 0.23], [0.025, 0.243], [0.014, 0.25], [0.024, 0.262], [0.026, 0.275], [0.015, 0.288], [0, 0.29],
+        [0, 0], [0.085, 0], [0.09, 0.012], [0.12, 0.04], [0.145, 0.085], [0.148, 0.12], [0.13, 0.165],
+        [0.1, 0.195], [0.085, 0.203],
+        [0.08, 0.21], [0.06, 0.23], [0.025, 0.243], [0.014, 0.25], [0.024, 0.262], [0.026, 0.275],
+        [0.015, 0.288], [0, 0.29],
     ])  # fmt: skip
     t = np.linspace(0, 1, 12)
     spout = np.stack([0.12 + 0.14 * t, 0 * t, 0.07 + 0.06 * t + 0.08 * t**3], -1)
@@ -44,7 +46,7 @@ def _teapot() -> Quads:
     )
 
 
-def _pipe(spine: np.ndarray, radius: np.ndarray, material: str, sides: int = 14) -> Quads:  # type: ignore[type-arg]
+def _pipe(spine: Array, radius: Array, material: str, sides: int = 14) -> Quads:
     """A round pipe along a curve in the plane y = 0."""
     ahead = np.gradient(spine, axis=0)
     ahead /= np.linalg.norm(ahead, axis=-1, keepdims=True)
@@ -84,7 +86,8 @@ def _table(rng: Rng) -> Quads:
         z += h
     return join(
         furniture.table(1.5, 1.0, TOP, "wood"), cloth, *stack, c.bowl_of_fruit(rng).moved(0.45, 0.22, TOP),
-        c.mug(rng).moved(0.3, -0.3, TOP), c.mug(rng).moved(-0.5, -0.1, TOP), c.papers(rng, 0.25, 0.1, 3).moved(-0.3, -0.33, TOP + 0.001),
+        c.mug(rng).moved(0.3, -0.3, TOP), c.mug(rng).moved(-0.5, -0.1, TOP),
+        c.papers(rng, 0.25, 0.1, 3).moved(-0.3, -0.33, TOP + 0.001),
         c.vase(rng, 0.26).moved(-0.58, 0.33, TOP), box((0.5, -0.38, TOP), (0.62, -0.3, TOP + 0.09), "print"),
         ball((0.15, 0.37, TOP + 0.035), 0.035, "granite", 16).tinted(2.2, 0.5, 0.3),
     )  # fmt: skip
@@ -105,13 +108,21 @@ def _room(rng: Rng) -> Quads:
         for x, y, a in ((-0.3, 0.85, 5), (0.4, -0.9, 185), (1.1, 0.1, -80))
     ]
     return join(
-        sheet((-s, -s), (s, s), 0, "oak"), box((-s, -s, 2.6), (s, s, 2.8), "ceiling"), *walls, *frames, *seats,
-        sheet((-60, -60), (60, 60), -3.0, "grass"), ball((-3, -12, 0), 2.2, "crown", 16), ball((-13, 1, 0), 2.5, "crown", 16),
-        f.shelf(rng, 1.8, 2.0).moved(-0.9, s - 0.26), f.cabinet(1.2, 0.4, 0.85, 3, "darkwood").moved(s - 0.31, -1.2, 0, -90),
-        c.vase(rng, 0.4).moved(s - 0.3, -1.4, 0.85), c.picture("painting:20", 1.2, 0.8).moved(s - 0.11, -1.2, 1.6, -90),
-        c.picture("poster:21", 0.6, 0.85).moved(s - 0.11, 0.4, 1.5, -90), c.picture("painting:22", 0.8, 0.9).moved(1.3, s - 0.11, 1.5),
-        c.plant(rng, 1.3).moved(2.0, 2.0), c.plant(rng, 1.1).moved(-2.0, -2.0), c.floor_lamp().moved(2.0, -2.1),
-        *(c.curtain(0.5, 1.9).moved(x, -s + 0.2, 2.4) for x in (-1.35, 0.75)), c.ceiling_lamp(2.6).moved(0, 0.3),
+        sheet((-s, -s), (s, s), 0, "oak"), box((-s, -s, 2.6), (s, s, 2.8), "ceiling"), *walls, *frames,
+        *seats,
+        sheet((-60, -60), (60, 60), -3.0, "grass"), ball((-3, -12, 0), 2.2, "crown", 16),
+        ball((-13, 1, 0), 2.5, "crown", 16),
+        f.shelf(rng, 1.8, 2.0).moved(-0.9, s - 0.26),
+        f.cabinet(1.2, 0.4, 0.85, 3, "darkwood").moved(s - 0.31, -1.2, 0, -90),
+        c.vase(rng, 0.4).moved(s - 0.3, -1.4, 0.85),
+        c.picture("painting:20", 1.2, 0.8).moved(s - 0.11, -1.2, 1.6, -90),
+        c.picture("poster:21", 0.6, 0.85).moved(s - 0.11, 0.4, 1.5, -90),
+        c.picture("painting:22", 0.8, 0.9).moved(1.3, s - 0.11, 1.5),
+        c.plant(rng, 1.3).moved(2.0, 2.0), c.plant(rng, 1.1).moved(-2.0, -2.0),
+        c.floor_lamp().moved(2.0, -2.1),
+        *(c.curtain(0.5, 1.9).moved(x, -s + 0.2, 2.4) for x in (-1.35, 0.75)),
+        c.ceiling_lamp(2.6).moved(0, 0.3),
         box((-1.2, -1.0, 0), (1.2, 1.0, 0.012), {"+z": "rug:4", "": "fabric"}, fit=True),
-        c.picture("board:2", 0.9, 0.7).moved(-s + 0.11, 1.2, 1.5, 90), c.radiator(1.4).moved(-0.3, -s + 0.16, 0, 180),
+        c.picture("board:2", 0.9, 0.7).moved(-s + 0.11, 1.2, 1.5, 90),
+        c.radiator(1.4).moved(-0.3, -s + 0.16, 0, 180),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tileable textures as n x n x 3 display values in [0, 1]: what floors, walls, streets and furniture are made of."""
+"""Tileable textures as n x n x 3 display values in [0, 1]: what floors, walls and furniture are made of."""
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def planks(
     shade = 1 + spread * rng.standard_normal(2 * rows)[board] + 0.07 * grain + 0.05 * ring
     edge = np.minimum(np.minimum(v * rows % 1, 1 - v * rows % 1) / rows, np.minimum(x % 1, 1 - x % 1) / 2)
     gap = np.clip(edge * n / 1.5, 0.25, 1)
-    return np.asarray(colour) * (shade * gap)[..., None]
+    return np.asarray(np.asarray(colour) * (shade * gap)[..., None])
 
 
 def wood(rng: Rng, n: int, colour: Colour = (0.55, 0.36, 0.21)) -> Array:
@@ -109,7 +109,7 @@ def carpet_tiles(rng: Rng, n: int, colour: Colour = (0.33, 0.38, 0.45), count: i
         + 0.05 * clouds(rng, n, 1.2, 2)
         + flecks
     )
-    return np.asarray(colour) * (shade * np.clip(0.75 + border * n / 6, 0, 1))[..., None]
+    return np.asarray(np.asarray(colour) * (shade * np.clip(0.75 + border * n / 6, 0, 1))[..., None])
 
 
 def fabric(rng: Rng, n: int, colour: Colour = (0.4, 0.46, 0.55), weave: int = 64) -> Array:

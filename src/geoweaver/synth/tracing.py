@@ -74,7 +74,7 @@ def normals(bodies: tuple[Body, ...], hits: Hits, directions: Array) -> Array:
     return out
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _passes(origins, directions, centre, radius):  # type: ignore[no-untyped-def]
     """True where a ray passes within `radius` of a centre ahead of it."""
     out = np.zeros(len(origins), np.bool_)
@@ -90,7 +90,7 @@ def _passes(origins, directions, centre, radius):  # type: ignore[no-untyped-def
     return out
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _normals(plane, rotation, triangle, owner, body, directions, out):  # type: ignore[no-untyped-def]
     for i in range(len(triangle)):
         if triangle[i] < 0 or owner[i] != body:
@@ -106,7 +106,7 @@ def _normals(plane, rotation, triangle, owner, body, directions, out):  # type: 
                 out[i, c] = -out[i, c]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def edges(surface, linear):  # type: ignore[no-untyped-def]
     """True where a neighbour shows another surface in another colour."""
     height, width = surface.shape

@@ -13,7 +13,7 @@ def wall(
     along: str, at: float, span: tuple[float, float], height: float, low: str, high: str,
     openings: Sequence[Opening] = (), thickness: float = 0.12,
 ) -> Quads:  # fmt: skip
-    """A wall along x or y at the other coordinate `at`; `low` and `high` are the materials of its two faces."""
+    """A wall along x or y at the other coordinate `at`; `low` and `high`: materials of its two faces."""
     parts, start = [], span[0]
     for left, right, sill, lintel in sorted(openings):
         parts += [(start, left, 0.0, height), (left, right, 0.0, sill), (left, right, lintel, height)]

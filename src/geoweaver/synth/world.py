@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float
@@ -60,13 +60,32 @@ def build_world(name: str, seed: int = 0) -> World:
     return World(name, seed, plan.quads, plan.routes, plan.light, plan.movers)
 
 
-@lru_cache(maxsize=8)
-def world_coat(world: World) -> Coat:
-    """Textures and baked light of a world's fixed surfaces: made when first a picture is asked for."""
-    return quads_coat(world.quads, world, np.concatenate(list(world.routes.values())))
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """Textures and baked light of a world's fixed surfaces and of its movers: slow to make, easy to send."""
+
+    fixed: Coat
+    movers: tuple[Coat, ...]
 
 
-def quads_coat(quads: Quads, world: World, seen_from: Float[np.ndarray, "n 3"]) -> Coat:
+_LOOKS: WeakKeyDictionary[World, Looks] = WeakKeyDictionary()
+
+
+def world_looks(world: World) -> Looks:
+    """How a world looks: made when first a picture is asked for."""
+    if world not in _LOOKS:
+        places = np.concatenate(list(world.routes.values()))
+        movers = tuple(_coat(world, mover.quads, np.zeros((1, 3))) for mover in world.movers)
+        _LOOKS[world] = Looks(_coat(world, world.quads, places), movers)
+    return _LOOKS[world]
+
+
+def give_looks(world: World, looks: Looks) -> None:
+    """Spare this process the making: the looks come from another one."""
+    _LOOKS.setdefault(world, looks)
+
+
+def _coat(world: World, quads: Quads, seen_from: Float[np.ndarray, "n 3"]) -> Coat:
     """Textures and baked light of some surfaces in a world's light."""
     names, index = np.unique(quads.material, return_inverse=True)
     palette = paint_palette(["stain", *names], world.seed)
