@@ -57,8 +57,8 @@ def umeyama(
     weight = torch.ones_like(source[..., 0]) if weight is None else weight
     _require_points(source, target, weight)
     fit, condition = _fit(source, target, weight, with_scale)
-    rounding = torch.stack([_rounding(source, weight), _rounding(target, weight)]).amax(0)
-    if not bool((condition > (16 * rounding).square().clamp(min=16 * torch.finfo(source.dtype).eps)).all()):
+    thin = _is_thin(source, weight) | _is_thin(target, weight)
+    if bool((thin | ~(condition > 16 * torch.finfo(source.dtype).eps)).any()):
         raise DegenerateError(
             "the points lie on one line or in one place: no rotation can be told from them; "
             "give points that span a plane"
@@ -156,7 +156,7 @@ class _Problem:
         """Distances in multiples of the noise; a broken hypothesis is infinitely far."""
         return torch.nan_to_num(self.distance(self.move(transform), self.target), nan=torch.inf)
 
-    def distance(self, a: Float[Tensor, "*h n 3"], b: Float[Tensor, "*h n 3"]) -> Float[Tensor, "*h n"]:
+    def distance(self, a: Float[Tensor, "*h n 3"], b: Float[Tensor, "n 3"]) -> Float[Tensor, "*h n"]:
         length: Tensor = (a - b).norm(dim=-1)
         return length / self.noise
 
@@ -250,8 +250,8 @@ def _sigma(problem: _Problem, residual: Float[Tensor, "n"], inside: Bool[Tensor,
 
 
 def _fit(
-    source: Float[Tensor, "*b n 3"],
-    target: Float[Tensor, "*b n 3"],
+    source: Float[Tensor, "*s n 3"],
+    target: Float[Tensor, "*s n 3"],
     weight: Float[Tensor, "*c n"],
     with_scale: bool,
 ) -> tuple[Sim3, Float[Tensor, "*c"]]:
@@ -269,12 +269,12 @@ def _fit(
     return Sim3(scale, rotation, target_mean - moved), singular[..., 1] / singular[..., 0]
 
 
-def _rounding(points: Float[Tensor, "*b n 3"], weight: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
-    """Rounding error of the coordinates relative to the points' spread."""
+def _is_thin(points: Float[Tensor, "*b n 3"], weight: Float[Tensor, "*b n"]) -> Bool[Tensor, "*b"]:
+    """True where the points span no plane beyond the rounding of their coordinates."""
     share = (weight / weight.sum(-1, keepdim=True))[..., None]
     centred = points - (share * points).sum(-2, keepdim=True)
-    spread = (share * centred.square()).sum((-2, -1)).sqrt()
-    return torch.finfo(points.dtype).eps * points.abs().amax((-2, -1)) / spread
+    spread: Tensor = torch.linalg.svdvals(share.sqrt() * centred)
+    return ~(spread[..., 1] > 16 * torch.finfo(points.dtype).eps * points.abs().amax((-2, -1)))
 
 
 def _require_points(
