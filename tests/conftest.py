@@ -20,7 +20,9 @@ _import_hook._is_no_type_check = _is_unchecked_or_compiled
 # not as a context manager: submodules are imported later, by the tests; the tower lets an int pass as a float
 install_import_hook("geoweaver", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# one thread per process, as in the product's workers: xdist already fills the cores
+for _name, _value in (("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
+    os.environ.setdefault(_name, _value)
 # a busy machine is slow, not wrong
 settings.register_profile("geoweaver", deadline=None)
 settings.load_profile("geoweaver")

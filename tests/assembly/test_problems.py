@@ -116,7 +116,7 @@ def test_adam_descends_the_same_objective() -> None:
     s = scene(noise=0.01)
     start = ChunkLayout(perturbed(s.world_from_chunk, 0.05), torch.zeros(len(s.world_from_chunk), dtype=torch.long))
     matches = group_pairs(s.chunk_table)
-    rule = StopRule(most=150, window=200, decrease=-1.0)
+    rule = StopRule(most=150, window=200, median_only=True)
     config = ChunkAlignmentConfig(solver="adam", adam_rule=rule)
     _, by_adam = align_chunks(matches, s.observations, start, config)
     _, by_lm = align_chunks(matches, s.observations, start, ChunkAlignmentConfig(matches_first=10_000))

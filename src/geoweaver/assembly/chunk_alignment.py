@@ -49,7 +49,7 @@ class ChunkAlignmentConfig:
     """Matches per pair in lm's first iterations; the rest come in when these have settled."""
     lm_rule: StopRule = field(default_factory=lambda: StopRule(most=60))
     """When lm stops."""
-    adam_rule: StopRule = field(default_factory=lambda: StopRule(most=5000, window=200, decrease=-1.0))
+    adam_rule: StopRule = field(default_factory=lambda: StopRule(most=5000, window=200, median_only=True))
     """When Adam stops: its objective jitters, so only the median counts, over a long window."""
 
     def objective(self) -> Objective:

@@ -79,7 +79,7 @@ class FrameRefinementConfig:
     """Matches per pair in lm's first iterations of each phase."""
     lm_rule: StopRule = field(default_factory=lambda: StopRule(most=40))
     """When lm stops a phase."""
-    adam_rule: StopRule = field(default_factory=lambda: StopRule(most=20_000, window=200, decrease=-1.0))
+    adam_rule: StopRule = field(default_factory=lambda: StopRule(most=20_000, window=200, median_only=True))
     """When Adam stops a phase."""
 
     def objective(self, phase: Phase) -> Objective:

@@ -13,8 +13,12 @@ class StopRule:
     """Iterations over which the median reprojection error must hold still."""
     median_change: float = 1e-3
     """Relative change of the median over the window that counts as still."""
-    decrease: float = 1e-6
-    """Relative decrease of the objective per iteration below which nothing more is gained."""
+    decrease: float = 1e-5
+    """Decrease of the objective per iteration, over the objective, below which nothing more is gained."""
+    share: float = 1e-4
+    """The same over the whole decrease since the start."""
+    median_only: bool = False
+    """Leave the objective out of it: Adam's jitters."""
 
 
 @dataclass
@@ -41,12 +45,16 @@ class Progress:
         """Empty while it should go on."""
         if len(self.losses) > self.rule.most:
             return "iteration limit"
-        if len(self.losses) > 1 and self.losses[-2] - self.losses[-1] <= self.rule.decrease * abs(
-            self.losses[-2]
-        ):
+        if len(self.losses) > 1 and not self.rule.median_only and self._gain() <= 0:
             return "objective stable"
         recent = self.medians[-self.rule.window - 1 :]
-        spread = max(recent) - min(recent)
-        if len(recent) > self.rule.window and spread <= self.rule.median_change * recent[-1]:
+        if len(recent) <= self.rule.window:
+            return ""
+        if max(recent) - min(recent) <= self.rule.median_change * recent[-1]:
             return "median reprojection error stable"
         return ""
+
+    def _gain(self) -> float:
+        """The last decrease beyond what the rule calls nothing."""
+        first, before, now = self.losses[0], self.losses[-2], self.losses[-1]
+        return before - now - max(self.rule.decrease * abs(before), self.rule.share * (first - now))
