@@ -47,6 +47,19 @@ def test_an_exact_sequence_satisfies_the_geometry() -> None:
         torch.testing.assert_close(scaled, depth, rtol=1e-6, atol=0)
 
 
+def test_observations_index_all_chunks_at_the_size_of_the_matches() -> None:
+    simulated = simulate_sequence("tabletop_orbits", 70, preset="default", per_edge=10)
+    seen = simulated.observations
+    assert seen.chunks == 2 and len(seen) == 71 and seen.size == simulated.truth.size
+    assert seen.frame.tolist() == [*range(60), *range(59, 70)]
+    assert seen.chunk.tolist() == [0] * 60 + [1] * 11
+    error = seen.intrinsics / simulated.truth.intrinsics[seen.frame]
+    assert (error[:, 2:] - 1).abs().max() < 1e-12 and 0 < float((error[:, :2] - 1).abs().max()) < 0.1
+    prior = simulated.priors[1]
+    mean = prior.confidence[3][prior.depth[3] > 0].double().mean()
+    assert float(seen.confidence[63]) == pytest.approx(float(mean), rel=1e-5)
+
+
 def test_same_seed_same_sequence_and_other_names_have_other_errors() -> None:
     one, again = (simulate_sequence("tabletop_orbits", 70, 1, "hard", 20) for _ in range(2))
     assert torch.equal(one.matches.pixel_j, again.matches.pixel_j)

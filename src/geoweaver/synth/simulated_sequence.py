@@ -5,12 +5,13 @@ import zlib
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.datatypes import Chunk, ChunkPrior, Matches, ViewGraph
+from geoweaver.datatypes import Chunk, ChunkPrior, Matches, Observations, ViewGraph
 from geoweaver.errors import ConfigError
 from geoweaver.geometry import SE3, Sim3
+from geoweaver.geometry.camera import resize_intrinsics
 from geoweaver.synth.paths import default_path
 from geoweaver.synth.render import cast, render_depth
 from geoweaver.synth.simulated_graph import GraphChoice, simulate_graph
@@ -55,6 +56,21 @@ class Simulated:
     """`MatchLabel` of each match."""
     world_from_chunk: Sim3
     """True layout: scales are the chunks' median scales."""
+
+    @property
+    def observations(self) -> Observations:
+        """The index over all chunks, with intrinsics in pixels of the images that the matches refer to."""
+        truth, priors = self.truth, self.priors
+        cameras = [p.cam_from_chunk for p in priors]
+        intrinsics = torch.cat([p.intrinsics for p in priors])
+        return Observations(
+            torch.cat([p.frame for p in priors]),
+            torch.cat([torch.full_like(p.frame, k) for k, p in enumerate(priors)]),
+            SE3(torch.cat([c.rotation for c in cameras]), torch.cat([c.translation for c in cameras])),
+            resize_intrinsics(intrinsics, truth.depth_size, truth.size),
+            torch.cat([_mean_confidence(p) for p in priors]),
+            truth.size,
+        )
 
 
 @dataclass(frozen=True)
@@ -118,6 +134,12 @@ def _path(world: World, recipe: Recipe, frames: int, seed: int) -> SE3:
     up = recipe.rise * (3.3 * phase).sin()
     lifted = path.centre + torch.stack([0 * up, 0 * up, up], -1)
     return SE3(path.rotation, -(path.rotation @ lifted[..., None]).squeeze(-1))
+
+
+def _mean_confidence(prior: ChunkPrior) -> Float[Tensor, "n"]:
+    """Mean confidence of each frame's valid depth."""
+    valid = prior.depth > 0
+    return (prior.confidence * valid).sum((1, 2)).double() / valid.sum((1, 2)).clamp_min(1)
 
 
 def simulate_scene(truth: SceneTruth, errors: Errors, seed: int = 0, per_edge: int = 500) -> Simulated:
