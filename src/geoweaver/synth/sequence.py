@@ -19,7 +19,7 @@ from geoweaver.synth.clips import Clip, map_frames, render_frame
 from geoweaver.synth.quads import Array
 from geoweaver.synth.rays import camera_lens
 from geoweaver.synth.render import Rendered
-from geoweaver.synth.video import VideoWriter
+from geoweaver.synth.video import writing_video
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ def write_sequence(clip: Clip, folder: Path, output: Output | None = None) -> No
     frames = map_frames(partial(_write_frame, folder, how), clip, how.workers)
     if how.images == "mp4":
         rate = 1 / float(clip.timestamps[1] - clip.timestamps[0])
-        with VideoWriter(folder / "video.mp4", clip.size, rate) as video:
+        with writing_video(folder / "video.mp4", clip.size, rate) as write:
             for picture in frames:
-                video.write(np.asarray(picture))
+                write(np.asarray(picture))
     else:
         for _ in frames:
             pass
