@@ -215,6 +215,35 @@ def test_a_wrong_camera_inside_a_chunk_does_not_cost_its_frame() -> None:
     assert any("edge 3 " in note and "against the prior" in note for note in report.notes)
 
 
+def test_a_wrong_camera_does_not_cost_its_frame_good_matches_nor_let_wrong_ones_in() -> None:
+    room = make_room(walk(6), [[0, 1, 2, 3], [4, 5]])
+    turned = room.observations.cam_from_chunk.rotation.clone()
+    turned[3] = so3_exp(torch.tensor([0.1, 0.9, 0.3]).double()) @ turned[3]
+    cameras = SE3(turned, room.observations.cam_from_chunk.translation)
+    room = replace(room, observations=replace(room.observations, cam_from_chunk=cameras))
+    # frame 3 is held by frame 4; edge 4 says of frames 0 and 2 what is true of frames 0 and 5
+    graph = make_graph([(0, 1), (1, 2), (2, 3), (1, 3), (0, 2), (3, 4), (4, 5)])
+    matches, _ = make_matches(room, make_graph([(0, 1), (1, 2), (2, 3), (1, 3), (0, 5), (3, 4), (4, 5)]))
+    _, report = of_frames(room, graph, matches)
+    assert report.contradicts_prior.tolist() == [False, False, True, True, False, False, False]
+    assert (report.kept > 0).tolist() == [True, True, True, True, False, True, True]
+
+
+@pytest.mark.parametrize("chunks", [TWO_CHUNKS, [[0, 1, 2, 3, 4, 5, 6]]])
+def test_a_patch_moved_by_a_common_shift_stands_out(chunks: list[list[int]]) -> None:
+    room = make_room(walk(7), chunks, noise=0.02)
+    graph = make_graph([(2, 4)])
+    matches, _ = make_matches(room, graph)
+    patch = (matches.pixel_i[:, 0] > 60) & (matches.pixel_i[:, 1] > 30)
+    moved = matches.pixel_j + torch.where(patch[:, None], torch.tensor([-6.0, 5.0]).double(), 0)
+    matches = replace(matches, pixel_j=moved)
+    strict, loose = (of_frames(room, graph, matches, replace(ALL_CONFIDENT, spread=s))[0] for s in (4.0, 1e9))
+    share = [float(truth_of(table, matches, ~patch).double().mean()) for table in (strict, loose)]
+    assert 0.1 < float(patch.double().mean()) < 0.4
+    assert share[0] > 0.97 and share[1] < 0.9
+    assert truth_of(strict, matches, ~patch).sum() > 0.9 * (~patch).sum()
+
+
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf, -2.0, 0.0])
 def test_depth_that_is_no_depth_is_unknown(bad: float) -> None:
     room = make_room(walk(7), TWO_CHUNKS)

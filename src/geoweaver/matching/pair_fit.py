@@ -25,14 +25,12 @@ def fit_similarity(
     reach: float,
 ) -> Sim3:
     """The best of many three-point fits, then re-weighted; relative errors beyond `reach` are out."""
-    # unit-free inside: each side in its own median depth
-    unit_source, unit_target = source[:, 2].median(), target[:, 2].median()
-    x, y = source / unit_source, target / unit_target
-    hypotheses = _umeyama(x[triples], y[triples], torch.ones_like(x[triples][..., 0]))
+    small = source[triples], target[triples], torch.ones_like(source[triples][..., 0])
+    hypotheses = _umeyama(*small)
     few = slice(_SCORED)
-    score = (relative_distance(hypotheses, x[few], y[few]) / reach).square().clamp(max=1) @ weight[few]
-    best = _refine(hypotheses[int(score.argmin())], x, y, weight, reach)
-    return Sim3(best.scale * unit_target / unit_source, best.rotation, best.translation * unit_target)
+    apart = relative_distance(hypotheses, source[few], target[few]) / reach
+    best = int((apart.square().clamp(max=1) @ weight[few]).argmin())
+    return refine_similarity(hypotheses[best], source, target, weight, reach)
 
 
 def relative_distance(
@@ -44,14 +42,20 @@ def relative_distance(
     moved = source @ (scale[..., None] * target_from_source.rotation).mT
     apart = (moved + target_from_source.translation[..., None, :] - target).square().sum(-1).sqrt()
     nearer = torch.minimum(scale * source[:, 2], target[:, 2])
-    return torch.nan_to_num(apart / nearer.clamp(min=1e-12), nan=torch.inf)
+    return torch.nan_to_num(apart / nearer.clamp(min=1e-300), nan=torch.inf)
 
 
-def _refine(start: Sim3, x: Tensor, y: Tensor, weight: Tensor, reach: float) -> Sim3:
+def refine_similarity(
+    start: Sim3,
+    source: Float[Tensor, "n 3"],
+    target: Float[Tensor, "n 3"],
+    weight: Float[Tensor, "n"],
+    reach: float,
+) -> Sim3:
     """Re-weighted least squares (Geman-McClure) with a spread that follows the residuals down."""
-    best, sigma = start, reach
+    best, sigma, unit = start, float("inf"), target[:, 2].median()
     for _ in range(_REFINEMENTS):
-        error = relative_distance(best, x, y)
+        error = relative_distance(best, source, target)
         inside = error <= reach
         if int(inside.sum()) < 4:
             break
@@ -60,7 +64,7 @@ def _refine(start: Sim3, x: Tensor, y: Tensor, weight: Tensor, reach: float) -> 
             break
         sigma = spread
         trust = inside / (1 + (error / sigma).square()).square()
-        best = _umeyama(x, y, weight * trust / y[:, 2].square())
+        best = _umeyama(source, target, weight * trust * (unit / target[:, 2]).square())
     return best
 
 
@@ -76,6 +80,6 @@ def _umeyama(
     sign[..., 2] = torch.sign(torch.linalg.det(u) * torch.linalg.det(vt))
     rotation = u @ (sign[..., None] * vt)
     variance = (share * a.square()).sum((-2, -1)).clamp(min=1e-300)
-    scale = ((singular * sign).sum(-1) / variance).clamp(1e-9, 1e9)
+    scale = ((singular * sign).sum(-1) / variance).clamp(min=1e-300)
     moved = scale[..., None] * (rotation @ mean_source[..., None]).squeeze(-1)
     return Sim3(scale, rotation, mean_target - moved)

@@ -19,6 +19,8 @@ class SamplingConfig:
     """Relative depth error |d_projected - d_j| / d_j up to which a match agrees with the prior."""
     lateral: bool = True
     """Also ask that the projection lands within the same share of half the image diagonal (paper: off)."""
+    spread: float = 4.0
+    """With it: rows whose residual exceeds the pair's median so many times are outliers (paper: infinite)."""
     max_per_pair: int = 10_000
     """Matches kept per pair of observations."""
     max_rows: int = 50_000_000

@@ -13,7 +13,7 @@ from geoweaver.matching.pairs import TIE, sorted_pairs
 from geoweaver.matching.readings import Readings, ReadPrior
 from geoweaver.matching.sampling import confident, gumbel_order, pair_rng, rows_per_pair
 from geoweaver.matching.sampling_config import SamplingConfig
-from geoweaver.matching.verdicts import SamplingReport, Verdicts, apart, relaxations, report
+from geoweaver.matching.verdicts import SamplingReport, Verdicts, doubtful, relaxations, report
 from geoweaver.matching.weights import match_weight
 
 
@@ -35,8 +35,7 @@ def build_table(
     nodes = (observations.chunk if connect == "chunks" else observations.frame)[source.pairs[:, 1:]]
     verdicts = Verdicts.empty(len(pairs), len(config.thresholds()))
     kept = source.kept(verdicts, range(len(pairs)))
-    # what is apart may be a wrong camera inside a chunk: then the matches are right and the prior is not
-    source.own_fit = apart(nodes, verdicts.sound(config)[:, 0]) & source.inside_chunk()
+    source.own_fit = doubtful(nodes, source.inside_chunk(), verdicts, config)
     kept |= source.kept(verdicts, source.own_fit.nonzero().flatten().tolist())
     step = relaxations(nodes, verdicts.sound(config), verdicts.support)
     for number, rows, errors in source.judged((step > 0).nonzero().flatten().tolist()):
@@ -95,7 +94,7 @@ class _Source:
 
     def sampled(self, rows: Correspondences, errors: PairErrors, step: int) -> Correspondences:
         """The first rows that agree at a threshold step."""
-        agree = errors.worst(self._config.lateral) <= self._config.thresholds()[step]
+        agree = errors.selecting(self._config) <= self._config.thresholds()[step]
         rows = rows[agree.nonzero().squeeze(-1)[: self._cap]]
         if self._config.weights == "kept":
             return rows

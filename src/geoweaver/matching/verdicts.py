@@ -15,6 +15,8 @@ _GAIN_OF_FITTING = 1.0
 """Support that a fit to n wrong matches gains, times sqrt(n) (docs/decisions/0002-sampling.md)."""
 _GAIN_OF_COUNTING = 0.5
 """The same for given cameras, where it is the coarseness of small counts."""
+_FINENESS = (1.0, 2.0, 4.0)
+"""Fractions of the threshold at which a pair may show that it is no chance."""
 _NAMED_PAIRS = 20
 """Pairs of a kind that the notes name one by one."""
 
@@ -43,26 +45,29 @@ class Verdicts:
 
     count: Int[Tensor, "P steps"]
     support: Float[Tensor, "P steps"]
-    needed: Float[Tensor, "P steps"]
-    """Support below which wrong matches could do as well."""
+    beyond_luck: Bool[Tensor, "P steps"]
+    """Where wrong matches could not do as well."""
 
     @classmethod
     def empty(cls, pairs: int, steps: int) -> "Verdicts":
         real = torch.zeros(pairs, steps, dtype=torch.float64)
-        return cls(torch.zeros(pairs, steps, dtype=torch.long), real, torch.ones_like(real))
+        return cls(torch.zeros(pairs, steps, dtype=torch.long), real, torch.zeros(pairs, steps).bool())
 
     def judge(self, number: int, errors: PairErrors, config: SamplingConfig) -> bool:
         """Fill in one pair; True where it is worth keeping at the strict threshold."""
         steps = torch.tensor(config.thresholds(), dtype=torch.float64)
-        self.count[number] = (errors.worst(config.lateral)[:, None] <= steps).sum(0)
+        self.count[number] = (errors.selecting(config)[:, None] <= steps).sum(0)
         if len(errors.chance):
-            self.support[number], luck = support(errors, steps)
-            self.needed[number] = luck.clamp(min=config.min_support)
-        return bool(self.sound(config)[number, 0])
+            self.support[number], _ = support(errors, steps)
+            # matches that crowd in a corner of the image agree by chance too, but not finely
+            finer = [support(errors, steps / fineness) for fineness in _FINENESS]
+            passed = [found >= luck.clamp(min=config.min_support) for found, luck in finer]
+            self.beyond_luck[number] = torch.stack(passed).any(0)
+        return int(self.count[number, 0]) >= config.min_per_pair and bool(self.beyond_luck[number, 0])
 
     def sound(self, config: SamplingConfig) -> Bool[Tensor, "P steps"]:
         """Pairs worth keeping at each step."""
-        return (self.count >= config.min_per_pair) & (self.support >= self.needed)
+        return (self.count >= config.min_per_pair) & self.beyond_luck
 
 
 def support(
@@ -99,10 +104,36 @@ def relaxations(
     return step
 
 
-def apart(nodes: Int[Tensor, "P 2"], kept: Bool[Tensor, "P"]) -> Bool[Tensor, "P"]:
-    """Pairs whose two ends no chain of kept pairs joins."""
-    parent = _joined(nodes, kept)
-    return torch.tensor([_root(parent, a) != _root(parent, b) for a, b in nodes.tolist()], dtype=torch.bool)
+def doubtful(
+    nodes: Int[Tensor, "P 2"], inside: Bool[Tensor, "P"], verdicts: Verdicts, config: SamplingConfig
+) -> Bool[Tensor, "P"]:
+    """Dropped pairs inside a chunk that may be the fault of a wrong camera, not of their matches.
+
+    Such are the pairs of a node that most of its pairs speak against, and those whose ends nothing joins.
+    """
+    sound = verdicts.sound(config)[:, 0]
+    voting = inside & (sound | (verdicts.count[:, -1] >= config.min_per_pair))
+    suspect = _suspects(nodes[voting], sound[voting], int(nodes.max()) + 1 if len(nodes) else 0)
+    parent = _joined(nodes, sound)
+    apart = [_root(parent, a) != _root(parent, b) for a, b in nodes.tolist()]
+    return inside & ~sound & (suspect[nodes].any(-1) | torch.tensor(apart, dtype=torch.bool))
+
+
+def _suspects(nodes: Int[Tensor, "q 2"], sound: Bool[Tensor, "q"], count: int) -> Bool[Tensor, "nodes"]:
+    """Nodes that most of their pairs speak against, the worst first: its pairs then blame nobody else."""
+    suspect = torch.zeros(count, dtype=torch.bool)
+    while len(nodes):
+        total = torch.bincount(nodes.flatten(), minlength=count)
+        good = torch.bincount(nodes[sound].flatten(), minlength=count)
+        share = torch.where(total > 0, good / total.clamp(min=1), 1)
+        # of equally bad nodes the one with more pairs: it explains more
+        worst = int((share - 1e-6 * total / (total.max() + 1)).argmin())
+        if share[worst] >= 0.5:
+            break
+        suspect[worst] = True
+        rest = (nodes != worst).all(-1)
+        nodes, sound = nodes[rest], sound[rest]
+    return suspect
 
 
 def report(
