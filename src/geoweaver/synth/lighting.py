@@ -56,13 +56,20 @@ def _places(quads: Quads, chart: Array) -> tuple[Array, Array]:
     quad = np.repeat(np.arange(len(chart)), chart[:, 1] * chart[:, 2])
     inside = np.arange(total) - chart[quad, 0]
     nu, nv = chart[quad, 1], chart[quad, 2]
-    s = np.clip((inside % nu) / (nu - 1), 0.04, 0.96)[:, None]
-    t = np.clip((inside // nu) / (nv - 1), 0.04, 0.96)[:, None]
     c = quads.corners[quad]
+    s = _inset((inside % nu) / (nu - 1), nu, c[:, 1] - c[:, 0])
+    t = _inset((inside // nu) / (nv - 1), nv, c[:, 3] - c[:, 0])
     points = (1 - t) * ((1 - s) * c[:, 0] + s * c[:, 1]) + t * ((1 - s) * c[:, 3] + s * c[:, 2])
     normal = np.cross(c[:, 3] - c[:, 1], c[:, 2] - c[:, 0])
     normal = normal / np.maximum(np.linalg.norm(normal, axis=-1, keepdims=True), 1e-12)
     return points + _LIFT * normal, normal
+
+
+def _inset(share: Array, texels: Array, side: Array) -> Array:
+    """Away from the border, where neighbours touch: far on large surfaces with corner texels only."""
+    far = np.clip((np.linalg.norm(side, axis=-1) - 0.3) / 2, 0.04, 0.25)
+    margin = np.where(texels == 2, far, 0.04)
+    return np.asarray(np.clip(share, margin, 1 - margin))[:, None]
 
 
 def _frame(normals: Array) -> tuple[Array, Array]:
