@@ -26,6 +26,8 @@ class Camera:
     """True where the user gave the intrinsics: then no focal is ever corrected."""
     rectified: tuple[float, float, float, float] | None = None
     """(fx, fy, cx, cy) of the pinhole images that every later stage sees; None where they are the originals."""
+    focal_hint: bool = False
+    """True where the focal comes from the image files (EXIF); neither this nor `calibrated`: a mere guess."""
 
 
 @runtime_checkable
@@ -33,6 +35,13 @@ class PixelSource(Protocol):
     """Where a frame's pixels come from; reads are lazy and independent of each other."""
 
     def read(self, frame: int) -> UInt8[np.ndarray, "height width 3"]: ...
+
+
+@runtime_checkable
+class MaskSource(Protocol):
+    """Which pixels of a frame show the static world: True = usable."""
+
+    def read(self, frame: int) -> Bool[np.ndarray, "height width"]: ...
 
 
 @dataclass(frozen=True)
@@ -47,9 +56,32 @@ class Frames:
     size: tuple[int, int]
     """(width, height) of the rectified images."""
     pixels: PixelSource | None = None
+    masks: MaskSource | None = None
+    """None where every pixel of every frame counts."""
+    broken: tuple[int, ...] = ()
+    """Frames whose pixels cannot be read: they keep their place, and their cameras are interpolated."""
+    digests: tuple[str, ...] = ()
+    """One per frame, part of every key made from its pixels: changes when they do."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about the input, one line each."""
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+@dataclass(frozen=True)
+class Features:
+    """One frame's local features: positions in the rectified image (corner origin), RootSIFT times 512 in a byte."""
+
+    keypoints: Float[Tensor, "n 2"]
+    descriptors: UInt8[Tensor, "n 128"]
+    scale: Float[Tensor, "n"]
+    """Radius in pixels (SIFT's sigma)."""
+    orientation: Float[Tensor, "n"]
+    """Radians from +x towards +y."""
+
+    def __len__(self) -> int:
+        return len(self.keypoints)
 
 
 @dataclass(frozen=True)
