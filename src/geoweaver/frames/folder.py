@@ -1,0 +1,110 @@
+"""A folder of images: natural order, sub-folders are physical cameras, broken files keep their place."""
+
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import torch
+from jaxtyping import Bool, UInt8
+
+from geoweaver.errors import InputError
+from geoweaver.formats.files import place, read_bytes, reason
+from geoweaver.formats.names import IMAGE_SUFFIXES, natural_key
+from geoweaver.frames.images import (
+    ImageFacts,
+    UnreadableFrameError,
+    look_at_image,
+    read_alpha,
+    read_image,
+    white_level,
+)
+from geoweaver.frames.source import Recording
+
+SMALLEST_SIDE = 32
+"""Pixels: below this no feature fits into an image."""
+
+
+@dataclass(frozen=True)
+class FolderSource:
+    """Images of a folder by their place in natural order."""
+
+    folder: Path
+    names: tuple[str, ...]
+    white: int = 65535
+
+    def read(self, place: int) -> UInt8[np.ndarray, "height width 3"]:
+        """Upright 8-bit RGB at the original size."""
+        return read_image(self.folder / self.names[place], self.white)
+
+    def mask(self, place: int) -> Bool[np.ndarray, "height width"] | None:
+        """Where the image is opaque; None without alpha."""
+        return read_alpha(self.folder / self.names[place])
+
+
+def open_folder(folder: Path) -> Recording:
+    """All images below a folder; each is looked at once."""
+    folder, names = list_images(folder)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        looked = list(pool.map(partial(_look, folder), names))
+    facts = [fact for fact, _, _ in looked]
+    peak = max((fact.peak for fact in facts if fact), default=255)
+    return Recording(
+        source=FolderSource(folder, names, white_level(peak)),
+        names=names,
+        folders=tuple(str(PurePosixPath(name).parent) for name in names),
+        sizes=tuple(fact.size if fact else None for fact in facts),
+        timestamps=torch.arange(len(names), dtype=torch.float64),
+        # the white level changes every 16-bit image's pixels
+        digests=tuple(f"{digest}-{white_level(peak)}" for _, digest, _ in looked),
+        focals=tuple(fact.focal if fact else None for fact in facts),
+        masked=any(fact.alpha for fact in facts if fact),
+        notes=tuple(note for _, _, note in looked if note),
+    )
+
+
+def list_images(folder: Path) -> tuple[Path, tuple[str, ...]]:
+    """The folder that holds the images (`images/` of a dataset), and their names in natural order."""
+    names = _names_below(folder)
+    inner = {name.split("/", 1)[0] for name in names if "/" in name}
+    if "images" in inner and all("/" in name for name in names):
+        # a dataset's depth, masks and smaller copies are no cameras
+        folder = folder / "images"
+        names = _names_below(folder)
+    if not names:
+        raise InputError(f"{place(folder)} holds no image ({', '.join(IMAGE_SUFFIXES)}): check the path")
+    return folder, tuple(sorted(names, key=natural_key))
+
+
+def _names_below(folder: Path) -> list[str]:
+    def refuse(error: OSError) -> None:
+        where = place(Path(error.filename or folder))
+        raise InputError(f"{where} cannot be listed ({reason(error)}): check its permissions") from None
+
+    names = []
+    for where, inner, files in os.walk(folder, onerror=refuse):
+        inner[:] = sorted(name for name in inner if not name.startswith((".", "__")))
+        kept = [f for f in files if not f.startswith(".") and Path(f).suffix.lower() in IMAGE_SUFFIXES]
+        names += [Path(where, file).relative_to(folder).as_posix() for file in kept]
+    return names
+
+
+def _look(folder: Path, name: str) -> tuple[ImageFacts | None, str, str]:
+    """Facts, digest and, where the image cannot be used, a line that says why."""
+    try:
+        data = read_bytes(folder / name, "an image")
+    except InputError as error:
+        return None, "unreadable", str(error)
+    digest = hashlib.sha256(data).hexdigest()[:32]
+    try:
+        facts = look_at_image(data, folder / name)
+    except UnreadableFrameError as error:
+        return None, digest, str(error)
+    if min(facts.size) < SMALLEST_SIDE:
+        width, height = facts.size
+        small = f"has only {width}x{height} pixels: at least {SMALLEST_SIDE} a side are needed"
+        return None, digest, f"{place(folder / name)} {small}"
+    return facts, digest, ""

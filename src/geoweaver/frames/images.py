@@ -1,0 +1,153 @@
+"""One image file: upright 8-bit colour, its alpha as a mask, and what its header tells of the lens."""
+
+import io
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, UInt8
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from geoweaver.errors import InputError
+from geoweaver.formats.files import place, read_bytes, reason
+
+_FOCAL_35MM, _FOCAL, _PLANE_X, _PLANE_UNIT = 0xA405, 0x920A, 0xA20E, 0xA210
+_EXIF_IFD, _ORIENTATION = 0x8769, 0x0112
+_FILM_DIAGONAL = math.hypot(36, 24)
+_UNIT_MM = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
+_BAD_IMAGE = (OSError, ValueError, SyntaxError, MemoryError, EOFError, Image.DecompressionBombError)
+"""What PIL raises at broken files: its decoders are many, and each has its own way."""
+
+
+class UnreadableFrameError(InputError):
+    """A frame's pixels are damaged or missing: it keeps its place and its camera is interpolated."""
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """What one look at an image file tells."""
+
+    size: tuple[int, int]
+    """(width, height), upright."""
+    focal: float | None = None
+    """In pixels, from EXIF."""
+    peak: int = 255
+    """Largest value of a 16-bit image; 255 for the others."""
+    alpha: bool = False
+
+
+def look_at_image(data: bytes, path: Path) -> ImageFacts:
+    """Decode once to be sure that the file is whole; JPEGs at an eighth of their size."""
+    pixels, image = _open(data, path)
+    if image is None:
+        return ImageFacts((pixels.shape[1], pixels.shape[0]), peak=int(pixels.max()))
+    with _complaints(path):
+        width, height = image.size
+        turned = image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
+        focal = _exif_focal(image)
+        image.draft("RGB", (max(width // 8, 1), max(height // 8, 1)))
+        image.load()
+        peak = int(np.asarray(image).max()) if _is_deep(image) else 255
+        return ImageFacts((height, width) if turned else (width, height), focal, peak, _has_alpha(image))
+
+
+def read_image(path: Path, white: int = 65535) -> UInt8[np.ndarray, "height width 3"]:
+    """Upright 8-bit RGB; `white` is what 16-bit values are divided by; transparent pixels become white."""
+    pixels, image = _open(read_bytes(path, "an image"), path)
+    if image is None:
+        return _eight_bit(pixels, white)
+    with _complaints(path):
+        image = ImageOps.exif_transpose(image)
+        if _is_deep(image):
+            return _eight_bit(np.asarray(image), white)
+        if _has_alpha(image):
+            layer = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+        return np.array(image.convert("RGB"))
+
+
+def read_alpha(path: Path) -> Bool[np.ndarray, "height width"] | None:
+    """Where an image is opaque; None where it has no alpha."""
+    _, image = _open(read_bytes(path, "an image"), path)
+    if image is None or not _has_alpha(image):
+        return None
+    with _complaints(path):
+        return np.asarray(ImageOps.exif_transpose(image).convert("RGBA"))[..., 3] >= 128
+
+
+def white_level(peak: int) -> int:
+    """The value of white in images whose largest value is `peak`: cameras fill 8, 10, 12, 14 or 16 bits."""
+    return next(2**bits - 1 for bits in (8, 10, 12, 14, 16, 32) if peak < 2**bits)
+
+
+def _open(data: bytes, path: Path) -> tuple[Any, Any]:
+    """PIL's image, or else the pixels of a kind that only OpenCV reads whole (16-bit colour)."""
+    with _complaints(path):
+        try:
+            image = Image.open(io.BytesIO(data))
+        except UnidentifiedImageError:
+            image = None
+    if image is not None and not _is_sixteen_bit_colour(image, data):
+        return None, image
+    import cv2
+
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
+    if pixels is None or pixels.dtype not in (np.uint8, np.uint16):
+        raise UnreadableFrameError(f"{place(path)} is no image that can be read: replace or remove it")
+    return (pixels if pixels.ndim == 2 else pixels[..., 2::-1]), None
+
+
+def _is_sixteen_bit_colour(image: Any, data: bytes) -> bool:
+    """A PNG whose header says 16 bits per channel, which PIL would cut to the upper eight."""
+    return image.format == "PNG" and len(data) > 25 and data[24] == 16 and data[25] in (2, 6)
+
+
+def _is_deep(image: Any) -> bool:
+    """Grey with more than eight bits."""
+    return bool(image.mode.startswith(("I", "F")))
+
+
+def _has_alpha(image: Any) -> bool:
+    return image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info
+
+
+def _eight_bit(pixels: Any, white: int) -> UInt8[np.ndarray, "height width 3"]:
+    grey = np.clip(np.nan_to_num(pixels.astype(np.float32)) * (255 / white) + 0.5, 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(np.repeat(grey[..., None], 3, -1) if grey.ndim == 2 else grey)
+
+
+def _exif_focal(image: Any) -> float | None:
+    """Focal length in pixels of the original image; both of EXIF's ways to say it."""
+    tags = image.getexif().get_ifd(_EXIF_IFD)
+    film, focal = _positive(tags.get(_FOCAL_35MM)), _positive(tags.get(_FOCAL))
+    per_unit, unit = _positive(tags.get(_PLANE_X)), _UNIT_MM.get(tags.get(_PLANE_UNIT, 2))
+    if film:
+        return film / _FILM_DIAGONAL * math.hypot(*image.size)
+    if focal and per_unit and unit:
+        return focal * per_unit / unit
+    return None
+
+
+def _positive(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, ZeroDivisionError):
+        return None
+    return number if 0 < number < 1e6 else None
+
+
+@contextmanager
+def _complaints(path: Path) -> Iterator[None]:
+    """A decoder's own errors as one line of ours."""
+    try:
+        yield
+    except UnidentifiedImageError:
+        raise
+    except _BAD_IMAGE as error:
+        raise UnreadableFrameError(
+            f"{place(path)} is a damaged image ({reason(error)}): replace or remove it"
+        ) from None

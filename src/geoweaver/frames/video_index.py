@@ -1,0 +1,163 @@
+"""Which frames a video presents and when: from its packets, with head and tail decoded to be sure."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from geoweaver.errors import InputError
+from geoweaver.formats.files import place, reason
+
+EXPECTED = "a video (mp4, mov, mkv, webm, avi ...)"
+
+
+@dataclass(frozen=True)
+class VideoIndex:
+    """Presentation times in the stream's ticks, and where decoding can start."""
+
+    times: tuple[int, ...]
+    starts: tuple[int, ...]
+    """Times of the frames that can be decoded without others."""
+    tick: Fraction
+    """Seconds."""
+    size: tuple[int, int]
+    """(width, height) upright, with square pixels."""
+    quarter_turns: int
+    """Counter-clockwise, to be upright."""
+    notes: tuple[str, ...] = ()
+
+    def starts_before(self, time: int) -> tuple[int, ...]:
+        """Where to decode from to reach `time`: the nearest start, and two more for files that seek badly."""
+        at = bisect_right(self.starts, time) - 1
+        nearest = [self.starts[max(at, 0)], self.starts[max(at - 1, 0)], self.starts[0]]
+        return tuple(dict.fromkeys(nearest))
+
+
+def open_container(path: Path) -> tuple[Any, Any]:
+    """PyAV's container and its first video stream, decoded in one thread."""
+    import av
+
+    try:
+        container = av.open(str(path))
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise InputError(
+            f"{place(path)} cannot be opened as a video ({_words(error)}): "
+            f"give {EXPECTED} or a folder of images"
+        ) from None
+    if not container.streams.video:
+        container.close()
+        raise InputError(f"{place(path)} holds no video stream: give {EXPECTED} or a folder of images")
+    stream = container.streams.video[0]
+    stream.codec_context.thread_count = 1
+    return container, stream
+
+
+def decoded_from(container: Any, stream: Any, time: int | None) -> Iterator[tuple[int, Any]]:
+    """Frames with their times from a seekable time on; packets that cannot be decoded are passed over."""
+    import av
+
+    if time is not None:
+        container.seek(time, stream=stream, backward=True, any_frame=False)
+    packets = container.demux(stream)
+    while True:
+        try:
+            packet = next(packets)
+            frames = packet.decode()
+        except StopIteration:
+            return
+        except av.EOFError:
+            return
+        except av.FFmpegError:
+            # a demuxer that fails has ended, and says so at the next packet
+            continue
+        for frame in frames:
+            ticks = frame.pts if frame.pts is not None else frame.dts
+            if ticks is not None and not frame.is_corrupt:
+                yield int(ticks), frame
+
+
+def index_video(path: Path) -> VideoIndex:
+    """Read the packets without decoding, then drop what head or tail cannot deliver."""
+    container, stream = open_container(path)
+    with container:
+        stated = int(stream.frames)
+        packets, hidden = _packets(container, stream)
+        starts = tuple(sorted(time for time, start in packets.items() if start))
+        if not packets or not starts:
+            packets, starts = _by_decoding(container, stream)
+        times = sorted(time for time in packets if time not in hidden)
+        first = _first_frame(container, stream, path)
+        last = _last_time(container, stream, starts, times)
+        kept = tuple(time for time in times if first[0] <= time <= last)
+        size, turns = _shape(stream, first[1])
+        tick = Fraction(stream.time_base)
+    if not kept:
+        raise InputError(f"{place(path)}: no frame of the video can be decoded: convert it or give images")
+    return VideoIndex(kept, starts, tick, size, turns, _notes(path, stated, len(kept), len(hidden)))
+
+
+def _packets(container: Any, stream: Any) -> tuple[dict[int, bool], set[int]]:
+    """Each packet's time and whether decoding can start there; and the times that the file does not show."""
+    import av
+
+    found: dict[int, bool] = {}
+    hidden: set[int] = set()
+    try:
+        for packet in container.demux(stream):
+            if packet.size == 0:
+                continue
+            if packet.pts is None or packet.pts in found:
+                return {}, set()
+            found[packet.pts] = bool(packet.is_keyframe)
+            if packet.is_discard:
+                hidden.add(packet.pts)
+    except av.FFmpegError:
+        return found, hidden  # a broken tail: what came before it counts
+    return found, hidden
+
+
+def _by_decoding(container: Any, stream: Any) -> tuple[dict[int, bool], tuple[int, ...]]:
+    """The slow way, for containers without presentation times: one decode of everything, frame by frame."""
+    times = {time: False for time, _ in decoded_from(container, stream, stream.start_time or 0)}
+    return times, tuple(sorted(times)[:1])
+
+
+def _first_frame(container: Any, stream: Any, path: Path) -> tuple[int, Any]:
+    for found in decoded_from(container, stream, stream.start_time or 0):
+        return found
+    raise InputError(f"{place(path)}: no frame of the video can be decoded: convert it or give images")
+
+
+def _last_time(container: Any, stream: Any, starts: tuple[int, ...], times: list[int]) -> int:
+    """The last time that really can be decoded, searched backwards start by start."""
+    for start in reversed(starts):
+        decoded = [time for time, _ in decoded_from(container, stream, start)]
+        if decoded:
+            return max(decoded)
+    return times[0]
+
+
+def _shape(stream: Any, frame: Any) -> tuple[tuple[int, int], int]:
+    """Upright size with square pixels, and the turns that the rotation flag asks for."""
+    width, height = frame.width, frame.height
+    ratio = stream.sample_aspect_ratio
+    if ratio and ratio != 1:
+        width = max(1, round(width * float(ratio)))
+    turns = round(frame.rotation / 90) % 4
+    return ((height, width) if turns % 2 else (width, height)), turns
+
+
+def _notes(path: Path, stated: int, kept: int, hidden: int) -> tuple[str, ...]:
+    notes = []
+    if hidden:
+        notes.append(f"{place(path)}: {hidden} stored frames lie outside what the file presents (edit list)")
+    if stated > kept + hidden:
+        missing = stated - kept - hidden
+        notes.append(f"{place(path)}: the last {missing} of {stated} frames are damaged or missing: left out")
+    return tuple(notes)
+
+
+def _words(error: BaseException) -> str:
+    return reason(error).split("; last error log")[0].removeprefix("[Errno 1094995529] ")
