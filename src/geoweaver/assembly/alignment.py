@@ -44,16 +44,20 @@ def align_with_loops(
     pairs = select_pairs(matches, claims.pair)
     fits_start = edge_inliers(pairs, observations, start.world_from_chunk, *link_tolerances(loops))
     believed = claims.fitted & ((support > 0) | (fits_start >= loops.inlier_share))
+    quick = replace(config.solver, matches_most=config.solver.matches_first)
     layout, reports = start, []
     for _ in range(loops.rounds):
         kept = select_pairs(matches, believed_pairs(matches, kind, claims, believed))
-        layout, report = align_chunks(kept, observations, layout if reports else start, config.solver)
+        layout, report = align_chunks(kept, observations, layout, quick)
         reports.append(report)
         inliers = edge_inliers(pairs, observations, layout.world_from_chunk, *link_tolerances(loops))
         verdict = inliers >= loops.inlier_share
         if bool((verdict == believed).all()):
             break
         believed = verdict
+    kept = select_pairs(matches, believed_pairs(matches, kind, claims, believed))
+    layout, report = align_chunks(kept, observations, layout, config.solver)
+    reports.append(report)
     rejected = torch.unique(pairs.edge[~believed])
     accepted = torch.unique(pairs.edge[believed])
     rejected = rejected[~torch.isin(rejected, accepted)]

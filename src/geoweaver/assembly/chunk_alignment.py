@@ -46,7 +46,9 @@ class ChunkAlignmentConfig:
     both_directions: bool = True
     """Carry every match both ways; False is the paper's text."""
     matches_first: int = 64
-    """Matches per pair in lm's first iterations; the rest come in when these have settled."""
+    """Matches per pair in lm's first iterations; more come in when these have settled."""
+    matches_most: int = 512
+    """Matches per pair in lm's last iterations: seven unknowns a chunk need no more."""
     lm_rule: StopRule = field(default_factory=lambda: StopRule(most=60))
     """When lm stops."""
     adam_rule: StopRule = field(default_factory=lambda: StopRule(most=5000, window=200, median_only=True))
@@ -160,19 +162,24 @@ def _by_lm(
     state: Sim3,
     watch: Callable[[Sim3, float], None] | None,
 ) -> tuple[Sim3, Progress, str]:
-    """Few matches per pair until they settle, then all of them."""
-    few = thin_pairs(matches, config.matches_first)
-    if few.rows < matches.rows // 2:
-        problem = chunk_problem(few, observations, held, config)
-        state, early, _ = lm.minimise(problem, state, config.lm_rule, watch)
-        offset = early.seconds[-1]
-    else:
-        early, offset = Progress(config.lm_rule), 0.0
-    late_watch = None if watch is None else (lambda s, t: watch(s, t + offset))
-    state, late, why = lm.minimise(
-        chunk_problem(matches, observations, held, config), state, config.lm_rule, late_watch
-    )
-    return state, early.followed_by(late), why
+    """Few matches per pair until they settle, then more."""
+    progress, why = Progress(config.lm_rule), ""
+    budgets = sorted({config.matches_first, max(config.matches_first, config.matches_most)})
+    for budget in budgets:
+        table = thin_pairs(matches, budget)
+        if why and table.rows < 2 * thin_pairs(matches, config.matches_first).rows:
+            break
+        spent = progress.seconds[-1] if progress.seconds else 0.0
+        later = None if watch is None else _later(watch, spent)
+        state, more, why = lm.minimise(
+            chunk_problem(table, observations, held, config), state, config.lm_rule, later
+        )
+        progress = progress.followed_by(more)
+    return state, progress, why
+
+
+def _later(watch: Callable[[Sim3, float], None], spent: float) -> Callable[[Sim3, float], None]:
+    return lambda state, seconds: watch(state, seconds + spent)
 
 
 def first_of_each(component: Tensor) -> Tensor:

@@ -37,15 +37,23 @@ class Phase:
     name: str
     pixels: Kernel
     view_centred: bool
+    points_weight: float
+    """Weight of the 3D term."""
 
 
 def _phases() -> tuple[Phase, ...]:
-    wide = Kernel(15.0, 250, 2.0, "log1p")
+    """Coarse as the paper's table; fine in true pixels. The 3D term fades: a prior's depth errs alike over whole regions,
+    so its agreement is worth little beside matches that are right to a pixel (docs/decisions/0004)."""
     return (
-        Phase("coarse refinement", wide, True),
-        Phase("fine refinement", wide, False),
-        Phase("fine refinement, pixels", Kernel(30.0, 600, 3.0), False),
+        Phase("coarse refinement", Kernel(15.0, 250, 2.0, "log1p"), True, 0.1),
+        Phase("fine refinement", Kernel(30.0, 600, 3.0), False, 0.02),
     )
+
+
+def paper_phases() -> tuple[Phase, ...]:
+    """The paper's table to the letter."""
+    wide = Kernel(15.0, 250, 2.0, "log1p")
+    return Phase("coarse refinement", wide, True, 1.0), Phase("fine refinement", wide, False, 1.0)
 
 
 @dataclass(frozen=True)
@@ -60,8 +68,6 @@ class FrameRefinementConfig:
     """Coarse: CDF range 15, 250 bins, smoothing 2, view-centred. Fine: the complete graph."""
     points_range: float = 0.1
     """3D CDF range, as a share of depth (or in world units with residual=world)."""
-    points_weight: float = 1.0
-    """Weight of the 3D term."""
     residual: Literal["relative", "world"] = "relative"
     """world: the paper's literal 3D residual; adam only."""
     both_directions: bool = True
@@ -70,13 +76,13 @@ class FrameRefinementConfig:
     """lambda_a, per frame, relative to the data's whole weight of 1."""
     shift_prior: float = 1e-2
     """lambda_b, per frame, on the shift over the frame's median depth."""
-    focal_prior: float = 1e-2
+    focal_prior: float = 0.1
     """lambda_f, per camera, on the correction over the focal length."""
     aspect_prior: float = 10.0
     """Weight of the squared difference between the relative corrections of fx and fy: pixels are square, and a walk with
     little pitch leaves fy alone undetermined."""
-    matches_first: int = 64
-    """Matches per pair in lm's first iterations of each phase."""
+    matches_first: int = 96
+    """Matches per pair in all of lm's iterations but the last phase's last ones, which use every match."""
     lm_rule: StopRule = field(default_factory=lambda: StopRule(most=40))
     """When lm stops a phase."""
     adam_rule: StopRule = field(default_factory=lambda: StopRule(most=20_000, window=200, median_only=True))
@@ -85,7 +91,7 @@ class FrameRefinementConfig:
     def objective(self, phase: Phase) -> Objective:
         points = Kernel(self.points_range, 250, 2.0)
         relative = self.residual == "relative"
-        return Objective(phase.pixels, points, self.points_weight, self.both_directions, relative)
+        return Objective(phase.pixels, points, phase.points_weight, self.both_directions, relative)
 
 
 @dataclass(frozen=True)
@@ -324,8 +330,13 @@ def _run_phase(
         return adam.refine(problem, state, config.learning_rate, config.adam_rule, watch)
     few = thin_pairs(matches, config.matches_first)
     early = Progress(config.lm_rule)
+    last = phase == config.phases[-1]
     if few.rows < matches.rows // 2:
-        state, early, _ = lm.minimise(frame_problem(few, setup, config, phase), state, config.lm_rule, watch)
+        state, early, why = lm.minimise(
+            frame_problem(few, setup, config, phase), state, config.lm_rule, watch
+        )
+        if not last:
+            return state, early, why
         watch = None if watch is None else _later(watch, early.seconds[-1])
     state, late, why = lm.minimise(frame_problem(matches, setup, config, phase), state, config.lm_rule, watch)
     return state, early.followed_by(late), why

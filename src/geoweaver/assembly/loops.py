@@ -22,11 +22,11 @@ class LoopConfig:
     """Two edges support each other when their similarities differ by less than this share of depth."""
     reach: int = 1
     """Chunks that two supporting edges may lie apart at either end."""
-    inlier_share: float = 0.35
+    inlier_share: float = 0.2
     """Share of an edge's matches that must fit the layout for the edge to stay."""
     pixel_tolerance: float = 0.04
     """Reprojection error of such a match, as a share of the image diagonal."""
-    depth_tolerance: float = 0.3
+    depth_tolerance: float = 0.4
     """Relative depth disagreement of such a match."""
     rounds: int = 4
     """Solve and judge again at most so often."""
