@@ -15,6 +15,9 @@ from geoweaver.matching.weights import Normalisation, confidence_quantiles, norm
 
 ReadPrior = Callable[[int], ChunkPrior]
 
+_MAX_JUMP = 0.2
+"""Relative depth step between neighbouring pixels that is still one surface, seen at a grazing angle."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -47,7 +50,7 @@ class Readings:
         """Depth (bilinear, unknown at depth edges) and normalised confidence at pixels of the full size."""
         depth_map, confidence_map = self._maps(observation)
         scaled = pixel.double() * self._map_scale(depth_map)
-        depth, known = sample_bilinear(depth_map, scaled)
+        depth, known = sample_bilinear(depth_map, scaled, _MAX_JUMP)
         confidence, _ = sample_nearest(confidence_map, pixel.double() * self._map_scale(confidence_map))
         if observation not in self._quantiles:
             self._quantiles[observation] = confidence_quantiles(confidence_map, depth_map > 0)

@@ -16,7 +16,7 @@ _GAIN_OF_FITTING = 1.0
 _GAIN_OF_COUNTING = 0.5
 """The same for given cameras, where it is the coarseness of small counts."""
 _FINENESS = (1.0, 2.0, 4.0)
-"""Fractions of the threshold at which a pair may show that it is no chance."""
+"""Divisors of the threshold at which a pair may show that it is no chance."""
 _NAMED_PAIRS = 20
 """Pairs of a kind that the notes name one by one."""
 
@@ -58,11 +58,11 @@ class Verdicts:
         steps = torch.tensor(config.thresholds(), dtype=torch.float64)
         self.count[number] = (errors.selecting(config)[:, None] <= steps).sum(0)
         if len(errors.chance):
-            self.support[number], _ = support(errors, steps)
             # matches that crowd in a corner of the image agree by chance too, but not finely
-            finer = [support(errors, steps / fineness) for fineness in _FINENESS]
-            passed = [found >= luck.clamp(min=config.min_support) for found, luck in finer]
-            self.beyond_luck[number] = torch.stack(passed).any(0)
+            finer = torch.cat([steps / fineness for fineness in _FINENESS])
+            found, luck = (column.reshape(len(_FINENESS), -1) for column in support(errors, finer))
+            self.support[number] = found[0]
+            self.beyond_luck[number] = (found >= luck.clamp(min=config.min_support)).any(0)
         return int(self.count[number, 0]) >= config.min_per_pair and bool(self.beyond_luck[number, 0])
 
     def sound(self, config: SamplingConfig) -> Bool[Tensor, "P steps"]:

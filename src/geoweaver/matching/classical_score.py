@@ -1,0 +1,85 @@
+"""How much a flow match may be believed: evidence at each match, and the probability that it is right."""
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from geoweaver.matching.classical_flow import Flow, sample
+from geoweaver.matching.two_view import epipolar_distance
+
+_WINDOW = 9
+"""Side of the patch that is compared, in pixels."""
+
+EVIDENCE = ("return", "texture", "likeness", "epipolar", "bend")
+"""Forward-backward error, square root of the structure tensor's least eigenvalue, correlation of patches,
+distance from the epipolar line, change of the flow across the patch."""
+
+FITTED: dict[str, tuple[float, ...]] = {
+    "near": (-1.153, -0.756, -0.598, 0.409, -1.412, -0.655),
+    "wide": (-0.724, -0.797, -0.465, 0.135, -1.688, -0.894),
+}
+"""Intercept and weights of the logarithms, fitted to exact flow (benchmarks.matching --fit does it again)."""
+
+
+def texture(grey: UInt8[np.ndarray, "H W"]) -> Float[np.ndarray, "H W"]:
+    """Square root of the structure tensor's least eigenvalue, in grey levels per pixel."""
+    import cv2
+
+    least = cv2.cornerMinEigenVal(cv2.GaussianBlur(grey, (0, 0), 0.8), 7, ksize=3)
+    return np.asarray(255 * np.sqrt(np.maximum(least, 0)))
+
+
+def gather_evidence(
+    pixel: Float[np.ndarray, "n 2"],
+    pixel_j: Float[np.ndarray, "n 2"],
+    flow: Flow,
+    grey_i: UInt8[np.ndarray, "H W"],
+    textured: Float[np.ndarray, "H W"],
+    fundamental: Float[np.ndarray, "3 3"],
+) -> Float[np.ndarray, "n 5"]:
+    """The evidence at each match, one column per name in EVIDENCE; positions count from pixel centres."""
+    column, row = np.round(pixel).astype(int).T
+    off = epipolar_distance(fundamental, pixel + 0.5, pixel_j + 0.5)
+    likeness = _correlation(grey_i, flow, pixel)
+    return np.stack([flow.return_error(pixel), textured[row, column], likeness, off, _bend(flow, pixel)], 1)
+
+
+def believe(evidence: Float[np.ndarray, "n 5"], coefficients: tuple[float, ...]) -> Float[np.ndarray, "n"]:
+    """The probability that a match is right to a pixel: logistic in the evidence's logarithms."""
+    back, rough, like, off, bend = evidence.T
+    columns = np.stack(
+        [np.ones(len(back)), np.log(back + 0.05), np.log(rough + 0.5), -np.log(1.02 - np.minimum(like, 1)),
+         np.log(off + 0.1), np.log(bend + 0.1)]
+    )  # fmt: skip
+    return np.asarray(1 / (1 + np.exp(-(np.array(coefficients) @ columns))))
+
+
+def _offsets() -> Float[np.ndarray, "k 2"]:
+    side = np.arange(_WINDOW) - _WINDOW // 2
+    return np.stack(np.meshgrid(side, side), -1).reshape(-1, 2).astype(np.float64)
+
+
+def _correlation(
+    grey_i: UInt8[np.ndarray, "H W"], flow: Flow, pixel: Float[np.ndarray, "n 2"]
+) -> Float[np.ndarray, "n"]:
+    """Normalised correlation of the patches around each match: blind to exposure."""
+    import cv2
+
+    around = pixel[:, None] + _offsets()
+    moved = around + sample(flow.forward, pixel)[:, None]
+    patches = []
+    for image, at in ((grey_i, around), (flow.aligned, moved)):
+        patch = cv2.remap(image.astype(np.float32), at.astype(np.float32), None, cv2.INTER_LINEAR)
+        patches.append(patch - patch.mean(1, keepdims=True))
+    a, b = patches
+    # a little noise on both sides: blank patches do not correlate
+    energy = ((a * a).sum(1) + a.shape[1]) * ((b * b).sum(1) + a.shape[1])
+    return np.asarray((a * b).sum(1) / np.sqrt(energy), dtype=np.float64)
+
+
+def _bend(flow: Flow, pixel: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n"]:
+    """Largest difference between a match's residual flow and that of its surroundings."""
+    here = sample(flow.forward, pixel)
+    steps = np.array([(5, 0), (-5, 0), (0, 5), (0, -5)], dtype=np.float64)
+    return np.asarray(
+        np.max([np.linalg.norm(sample(flow.forward, pixel + s) - here, axis=1) for s in steps], axis=0)
+    )

@@ -1,0 +1,41 @@
+"""What a matcher is, and the matchers there are."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+from geoweaver.datatypes import Features, Frames, Matches
+from geoweaver.errors import ConfigError
+from geoweaver.matching.classical import ClassicalMatcher
+
+
+@runtime_checkable
+class Matcher(Protocol):
+    """Finds where pixels of a frame lie in another; knows no depth: a prior must not confirm itself."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> int:
+        """Goes up when the same input gives other matches: part of the artifacts' keys."""
+
+    def match(
+        self,
+        frames: Frames,
+        read_features: Callable[[int], Features],
+        edge_pairs: Sequence[tuple[int, int, int]],
+    ) -> Matches:
+        """Matches of (edge, frame_i, frame_j), sorted by edge; an edge without matches is rejected."""
+
+
+MATCHERS: dict[str, Callable[[str | None], Matcher]] = {
+    "classical": lambda path: ClassicalMatcher(),
+}
+"""By the name that users give; the argument is what follows the colon in `--matcher NAME:PATH`."""
+
+
+def find_matcher(name: str = "classical", path: str | None = None) -> Matcher:
+    """A matcher by the name that users give it."""
+    if name not in MATCHERS:
+        raise ConfigError(f"there is no matcher {name!r}: choose one of {', '.join(MATCHERS)}")
+    return MATCHERS[name](path)

@@ -1,0 +1,144 @@
+"""Two-view geometry from local features: mutual nearest neighbours, ratio test, a fundamental matrix."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from geoweaver.datatypes import Features
+from geoweaver.errors import ConfigError
+
+Array = NDArray[np.float64]
+ReadFeatures = Callable[[int], Features]
+
+
+@dataclass(frozen=True)
+class TwoViewConfig:
+    """When features of two frames are a pair, and when the pairs are a geometry."""
+
+    ratio: float = 0.85
+    """A feature's nearest neighbour must be this much nearer than its second nearest."""
+    max_error: float = 1.0
+    """Distance from the epipolar line in pixels up to which a pair agrees with the geometry."""
+    min_inliers: int = 16
+    """Fewer agreeing pairs are no geometry."""
+    chance_share: float = 0.15
+    """Beyond min_inliers / 2, this share of the pairs must agree: seven points fit anything."""
+    iterations: int = 2000
+    """Hypotheses tried at most."""
+    max_features: int = 4096
+    """Largest features of a frame that are compared; bounds the time and memory of a pair."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.ratio <= 1 and self.max_error > 0 and 0 <= self.chance_share < 1):
+            raise ConfigError(
+                "two-view geometry: need 0 < ratio <= 1, max_error > 0 and 0 <= chance_share < 1, "
+                f"not {self.ratio}, {self.max_error}, {self.chance_share}"
+            )
+        if min(self.min_inliers, self.iterations, self.max_features) < 8:
+            raise ConfigError(
+                "two-view geometry: min_inliers, iterations and max_features must be at least 8"
+            )
+
+
+@dataclass(frozen=True)
+class TwoView:
+    """Feature pairs that agree with one geometry; no pairs where there is none."""
+
+    pixel_i: Float[np.ndarray, "n 2"]
+    pixel_j: Float[np.ndarray, "n 2"]
+    fundamental: Float[np.ndarray, "3 3"]
+    """x_j^T F x_i = 0 in corner-origin pixels."""
+
+    def __len__(self) -> int:
+        return len(self.pixel_i)
+
+
+NO_GEOMETRY = TwoView(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((3, 3)))
+
+
+def match_features(
+    features_i: Features, features_j: Features, config: TwoViewConfig
+) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]:
+    """Indices of features that are each other's nearest and pass the ratio test."""
+    use_i, use_j = (_largest(f, config.max_features) for f in (features_i, features_j))
+    if min(len(use_i), len(use_j)) < 2:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    similar = _unit(features_i, use_i) @ _unit(features_j, use_j).T
+    top = similar.topk(2, 1)
+    nearest, row = top.indices[:, 0], torch.arange(len(use_i))
+    mutual = similar.argmax(0)[nearest] == row
+    distance = (2 - 2 * top.values).clamp(min=0).sqrt()
+    row = row[mutual & (distance[:, 0] < config.ratio * distance[:, 1])]
+    return use_i[row].numpy(), use_j[nearest[row]].numpy()
+
+
+def two_view_geometry(
+    features_i: Features, features_j: Features, config: TwoViewConfig | None = None
+) -> TwoView:
+    """Verified feature pairs of two frames, by USAC with MAGSAC scoring; deterministic."""
+    config = config or TwoViewConfig()
+    i, j = match_features(features_i, features_j, config)
+    pixel_i = features_i.keypoints.double().numpy()[i]
+    pixel_j = features_j.keypoints.double().numpy()[j]
+    fundamental, inlier = fit_fundamental(pixel_i, pixel_j, config.max_error, config.iterations)
+    enough = max(config.min_inliers, config.min_inliers / 2 + config.chance_share * len(i))
+    if inlier.sum() < enough:
+        return NO_GEOMETRY
+    return TwoView(pixel_i[inlier], pixel_j[inlier], fundamental)
+
+
+def fit_fundamental(
+    pixel_i: Float[np.ndarray, "n 2"], pixel_j: Float[np.ndarray, "n 2"], max_error: float, iterations: int
+) -> tuple[Float[np.ndarray, "3 3"], Bool[np.ndarray, "n"]]:
+    """The fundamental matrix that most pairs agree with, and which do; none where no matrix was found."""
+    import cv2
+
+    nothing = np.zeros((3, 3)), np.zeros(len(pixel_i), bool)
+    if len(pixel_i) < 8:
+        return nothing
+    fundamental, agree = cv2.findFundamentalMat(
+        np.ascontiguousarray(pixel_i), np.ascontiguousarray(pixel_j),
+        cv2.USAC_MAGSAC, max_error, 0.999, iterations,
+    )  # fmt: skip
+    if fundamental is None or fundamental.shape != (3, 3) or agree is None:
+        return nothing
+    return fundamental, agree.ravel().astype(bool)
+
+
+def epipolar_distance(
+    fundamental: Float[np.ndarray, "3 3"],
+    pixel_i: Float[np.ndarray, "n 2"],
+    pixel_j: Float[np.ndarray, "n 2"],
+) -> Float[np.ndarray, "n"]:
+    """Sampson distance in pixels."""
+    x_i, x_j = (np.concatenate([p, np.ones((len(p), 1))], 1) for p in (pixel_i, pixel_j))
+    line_j, line_i = x_i @ fundamental.T, x_j @ fundamental
+    slope = (line_j[:, :2] ** 2).sum(1) + (line_i[:, :2] ** 2).sum(1)
+    return np.asarray(np.abs((x_j * line_j).sum(1)) / np.sqrt(np.maximum(slope, 1e-24)))
+
+
+def count_inliers(
+    read_features: ReadFeatures, pairs: Iterable[tuple[int, int]], config: TwoViewConfig | None = None
+) -> Int[Tensor, "p"]:
+    """Verified feature pairs of each pair of frames, 0 where there is no common geometry."""
+    return torch.tensor(
+        [len(two_view_geometry(read_features(i), read_features(j), config)) for i, j in pairs],
+        dtype=torch.long,
+    )
+
+
+def _largest(features: Features, most: int) -> Int[Tensor, "n"]:
+    """The features of largest scale, in their own order: those are seen from farthest."""
+    if len(features) <= most:
+        return torch.arange(len(features))
+    return features.scale.argsort(descending=True, stable=True)[:most].sort().values
+
+
+def _unit(features: Features, rows: Int[Tensor, "n"]) -> Float[Tensor, "n 128"]:
+    """Descriptors of length 1."""
+    return torch.nn.functional.normalize(features.descriptors[rows].float(), dim=1)
