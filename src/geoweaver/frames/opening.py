@@ -26,7 +26,7 @@ class FramesConfig:
     """Which frames are used, at which size, and what is known about the cameras."""
 
     intrinsics: str | None = None
-    """fx,fy,cx,cy[,k1,k2,p1,p2] in original pixels, or a COLMAP cameras.txt or model, or a transforms.json."""
+    """fx,fy,cx,cy[,k1,k2,p1,p2] in original pixels, or a cameras.txt, COLMAP model or transforms.json."""
     masks: Path | None = None
     """Folder of masks, one per image and named like it: black pixels are ignored."""
     timestamps: Path | None = None
