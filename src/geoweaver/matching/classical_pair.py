@@ -19,7 +19,7 @@ Mask = Bool[np.ndarray, "H W"]
 
 @dataclass(frozen=True)
 class PairMatches:
-    """Matches of one pair in corner-origin pixels of the images given, best first; none where it is rejected."""
+    """Matches of one pair in corner-origin pixels of its images, best first; none where it is rejected."""
 
     pixel_i: Float[np.ndarray, "n 2"]
     pixel_j: Float[np.ndarray, "n 2"]
