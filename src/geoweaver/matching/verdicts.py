@@ -18,7 +18,7 @@ _GAIN_OF_COUNTING = 0.5
 _FINENESS = (1.0, 2.0, 4.0)
 """Divisors of the threshold at which a pair may show that it is no chance."""
 _NAMED_PAIRS = 20
-"""Pairs of a kind that the notes name one by one."""
+"""Pairs that a note names one by one."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SamplingReport:
     contradicts_prior: Bool[Tensor, "P"]
     """Kept pairs inside a chunk whose matches agree with each other, but not with the prior's cameras."""
     notes: tuple[str, ...]
-    """One line each: the totals, then each relaxed pair and each that contradicts the prior."""
+    """One line each: the total, then which pairs were dropped, kept against the prior, relaxed."""
 
 
 @dataclass(frozen=True)
@@ -147,30 +147,27 @@ def report(
     """What happened to each pair, and in words."""
     threshold = torch.tensor([*config.thresholds(), torch.nan], dtype=torch.float64)[step]
     few = (step < 0) & (verdicts.count[:, 0] < config.min_per_pair)
-    chance = (step < 0) & ~few
-    relaxed = (step > 0).nonzero().flatten().tolist()
-    notes = [
-        f"{int(kept.sum())} rows of {int((step >= 0).sum())} of {len(pairs)} pairs, {len(relaxed)} relaxed; "
-        f"dropped {int(few.sum())} with too few consistent matches, {int(chance.sum())} no better than chance"
-    ]
-    notes += _named(
-        pairs[relaxed],
-        [f"relaxed to depth consistency {t:.2g} to hold the graph together" for t in threshold[relaxed]],
-    )
     contradicting = own_fit & (step >= 0)
-    odd = pairs[contradicting]
-    notes += _named(odd, ["kept against the prior's cameras: its matches agree with each other"] * len(odd))
+    notes = [
+        f"{int(kept.sum())} rows of {int((step >= 0).sum())} of {len(pairs)} pairs",
+        *_named("dropped, too few consistent matches", pairs[few]),
+        *_named("dropped, no better than chance", pairs[~few & (step < 0)]),
+        *_named("kept against the prior's cameras, which their matches contradict", pairs[contradicting]),
+    ]
+    for level, value in enumerate(config.thresholds()[1:], 1):
+        notes += _named(
+            f"relaxed to depth consistency {value:.2g} to hold the graph together", pairs[step == level]
+        )
     return SamplingReport(pairs, kept, threshold, verdicts.support[:, 0], contradicting, tuple(notes))
 
 
-def _named(pairs: Int[Tensor, "q 3"], what: list[str]) -> list[str]:
-    """A line per pair, the last of many summed up."""
-    lines = [
-        f"edge {edge} (observations {i}, {j}) {words}"
-        for (edge, i, j), words in zip(pairs[:_NAMED_PAIRS].tolist(), what, strict=False)
-    ]
-    rest = len(pairs) - len(lines)
-    return [*lines, f"and {rest} more pairs like this"] if rest else lines
+def _named(what: str, pairs: Int[Tensor, "q 3"]) -> list[str]:
+    """One line with the edges it is true of, the last of many counted only; none where there are none."""
+    if not len(pairs):
+        return []
+    names = [f"{e} (observations {i}, {j})" for e, i, j in pairs[:_NAMED_PAIRS].tolist()]
+    rest = [f"{len(pairs) - len(names)} more"] if len(pairs) > len(names) else []
+    return [f"{what}: {len(pairs)} pairs, of edge {', '.join(names + rest)}"]
 
 
 def _joined(nodes: Int[Tensor, "P 2"], kept: Bool[Tensor, "P"]) -> list[int]:
