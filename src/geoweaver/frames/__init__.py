@@ -2,9 +2,10 @@
 
 from geoweaver.frames.chunks import split_chunks, tie_strength_from_pairs
 from geoweaver.frames.images import UnreadableFrameError
+from geoweaver.frames.kept import keep_pixels
 from geoweaver.frames.keyframes import KeyframeConfig, select_keyframes
 from geoweaver.frames.motion import Motion, chains, measure_motion
-from geoweaver.frames.opening import FramesConfig, open_frames
+from geoweaver.frames.opening import FramesConfig, open_frames, rectify_frames
 
 __all__ = [
     "FramesConfig",
@@ -12,8 +13,10 @@ __all__ = [
     "Motion",
     "UnreadableFrameError",
     "chains",
+    "keep_pixels",
     "measure_motion",
     "open_frames",
+    "rectify_frames",
     "select_keyframes",
     "split_chunks",
     "tie_strength_from_pairs",

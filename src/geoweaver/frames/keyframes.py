@@ -25,8 +25,11 @@ class KeyframeConfig:
     """Image motion between keyframes, relative to the long side."""
     window: float = 0.35
     """Share of the step by which a keyframe may come early or late to be sharper."""
-    max_gap: int = 30
+    max_gap: int = 15
     """Frames between keyframes at most, however little moves."""
+    fewest: int = 40
+    """The step is halved, down to `smallest_step`, until a chain has so many keyframes."""
+    smallest_step: float = 0.01
 
 
 DEFAULTS = KeyframeConfig()
@@ -51,9 +54,17 @@ def select_keyframes(
     keyframe = torch.zeros(len(frames), dtype=torch.bool)
     for chain in chains(frames):
         readable = [i for i in chain if not motion.sharpness[i].isnan()]
-        keyframe[choose_keyframes(motion, readable, config)] = True
+        keyframe[_enough_keyframes(motion, readable, config)] = True
     broken = tuple(motion.sharpness.isnan().nonzero()[:, 0].tolist())
     return replace(frames, keyframe=keyframe, broken=broken)
+
+
+def _enough_keyframes(motion: Motion, chain: Sequence[int], config: KeyframeConfig) -> list[int]:
+    chosen = choose_keyframes(motion, chain, config)
+    while len(chosen) < config.fewest and config.step > config.smallest_step:
+        config = replace(config, step=config.step / 2)
+        chosen = choose_keyframes(motion, chain, config)
+    return chosen
 
 
 def choose_keyframes(motion: Motion, chain: Sequence[int], config: KeyframeConfig = DEFAULTS) -> list[int]:

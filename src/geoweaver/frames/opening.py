@@ -1,6 +1,7 @@
 """Open a video or a folder: frames in order, cameras, times, and pixels on demand."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from geoweaver.frames.source import Recording
 from geoweaver.frames.timestamps import read_timestamps
 from geoweaver.frames.video import open_video
 from geoweaver.frames.views import View, common_view, native_view
+from geoweaver.geometry.distortion import Lens
 from geoweaver.store import digest_of, file_digest
 
 
@@ -83,15 +85,41 @@ def _refuse_too_few(recording: Recording, input: Path) -> None:
     raise InputError(f"{place(input)} has {found}{why}: at least two are needed")
 
 
-def _rectified(recording: Recording, groups: CameraGroups, options: FramesConfig) -> Frames:
+def rectify_frames(frames: Frames, lenses: Sequence[Lens], options: FramesConfig = DEFAULTS) -> Frames:
+    """The same frames with their images rectified anew by these lenses, one per camera, at original size."""
+    assert isinstance(frames.pixels, RectifiedPixels), "only opened frames can be rectified"
+    old = frames.pixels
+    views = _views(lenses, old.camera, options)
+    cameras = [
+        replace(c, model=lens.model, params=lens.params, rectified=view.intrinsics)
+        for c, lens, view in zip(frames.cameras, lenses, views, strict=True)
+    ]
+    masks = frames.masks
+    if isinstance(masks, RectifiedMasks) or any(view.inner != view.size for view in views):
+        files, alpha = (masks.files, masks.alpha) if isinstance(masks, RectifiedMasks) else (None, False)
+        masks = RectifiedMasks(old.source, views, old.camera, files or (None,) * len(frames), alpha)
+    shape = [_shape(lens, view) for lens, view in zip(lenses, views, strict=True)]
+    return replace(
+        frames,
+        cameras=tuple(cameras),
+        size=views[0].size,
+        pixels=RectifiedPixels(old.source, views, old.camera, old.broken),
+        masks=masks,
+        digests=tuple(digest_of([d, shape[g]]) for d, g in zip(frames.digests, old.camera, strict=True)),
+    )
+
+
+def _views(lenses: Sequence[Lens], camera: Sequence[int], options: FramesConfig) -> tuple[View, ...]:
     """Views of all cameras at the size of the one with the most frames."""
-    counts = Counter(groups.camera)
+    counts = Counter(camera)
     leader = max(counts, key=lambda g: (counts[g], -g))
-    native = native_view(groups.lenses[leader], options.max_size, options.megapixels)
-    lenses = enumerate(groups.lenses)
-    views = tuple(native if g == leader else common_view(lens, native.size) for g, lens in lenses)
+    native = native_view(lenses[leader], options.max_size, options.megapixels)
+    return tuple(native if g == leader else common_view(lens, native.size) for g, lens in enumerate(lenses))
+
+
+def _rectified(recording: Recording, groups: CameraGroups, options: FramesConfig) -> Frames:
+    views = _views(groups.lenses, groups.camera, options)
     broken = tuple(i for i, size in enumerate(recording.sizes) if size is None)
-    pixels = RectifiedPixels(recording.source, views, groups.camera, frozenset(broken))
     files = None if options.masks is None else find_masks(options.masks, recording.names)
     keyframe = torch.ones(len(recording), dtype=torch.bool)
     keyframe[list(broken)] = False
@@ -101,8 +129,8 @@ def _rectified(recording: Recording, groups: CameraGroups, options: FramesConfig
         camera=torch.tensor(groups.camera, dtype=torch.int64),
         keyframe=keyframe,
         cameras=tuple(_camera(groups, g, view) for g, view in enumerate(views)),
-        size=native.size,
-        pixels=pixels,
+        size=views[0].size,
+        pixels=RectifiedPixels(recording.source, views, groups.camera, frozenset(broken)),
         masks=_masks(recording, views, groups, files),
         broken=broken,
         digests=_digests(recording, views, groups, files),
@@ -135,11 +163,14 @@ def _masks(
 def _digests(
     recording: Recording, views: tuple[View, ...], groups: CameraGroups, files: tuple[Path | None, ...] | None
 ) -> tuple[str, ...]:
-    """What the rectified pixels and the mask are made from; the intrinsics only where they bend the image."""
-    shape = [
-        digest_of([v.scaled, v.inner, v.size, groups.lenses[g].params if v.map_x is not None else None])
-        for g, v in enumerate(views)
-    ]
+    """What the rectified pixels and the mask are made from."""
+    shape = [_shape(lens, view) for lens, view in zip(groups.lenses, views, strict=True)]
     masks = [file_digest(file) if file else "" for file in files or (None,) * len(recording)]
     rows = zip(recording.digests, groups.camera, masks, strict=True)
     return tuple(digest_of([digest, shape[g], mask]) for digest, g, mask in rows)
+
+
+def _shape(lens: Lens, view: View) -> str:
+    """What a view does to the pixels: the intrinsics matter only where they bend the image."""
+    bent = [lens.model, lens.params] if view.map_x is not None else None
+    return digest_of([view.scaled, view.inner, view.size, bent])
