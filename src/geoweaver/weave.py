@@ -1,18 +1,20 @@
 """Test-Time Adaptation: independent chunk priors and dense matches in, one consistent sequence out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from geoweaver.assembly.alignment import AlignmentConfig, align_with_loops
-from geoweaver.assembly.frame_refinement import FrameRefinementConfig, FrameSetup, refine_frames
-from geoweaver.assembly.frames_start import start_frames
+from geoweaver.assembly.frame_refinement import FrameRefinementConfig, FrameSetup, frame_problem, refine_frames
+from geoweaver.assembly.frames_start import FrameStart, start_frames
 from geoweaver.assembly.links import LinkConfig
+from geoweaver.assembly.loops import long_range_pairs, fitting_pairs
 from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs
 from geoweaver.assembly.sequential import initialise_chunks
+from geoweaver.assembly.trust import Trust, TrustConfig, judge_frames
 from geoweaver.assembly.units import chunk_units, from_units, in_units
 from geoweaver.datatypes import (
     ChunkLayout,
@@ -24,7 +26,15 @@ from geoweaver.datatypes import (
     StageReport,
     ViewGraph,
 )
-from geoweaver.matching import SamplingConfig, build_table, canonical_observation, chunk_pairs, frame_pairs
+from geoweaver.errors import DegenerateError
+from geoweaver.matching import (
+    SamplingConfig,
+    SamplingReport,
+    build_table,
+    canonical_observation,
+    chunk_pairs,
+    frame_pairs,
+)
 
 
 @dataclass(frozen=True)
@@ -35,13 +45,28 @@ class WeaveConfig:
     links: LinkConfig = field(default_factory=LinkConfig)
     alignment: AlignmentConfig = field(default_factory=AlignmentConfig)
     refinement: FrameRefinementConfig = field(default_factory=FrameRefinementConfig)
+    trust: TrustConfig = field(default_factory=TrustConfig)
     shared_focal: bool = True
     """Start Stage 3 from each camera's median focal; False: from each frame's own, as the paper's text."""
 
 
 @dataclass(frozen=True)
+class Tables:
+    """The correspondences of both levels, every chunk in its own unit."""
+
+    crossing: PairMatches
+    """Pairs of observations in different chunks: Stages 1 and 2."""
+    frames: Correspondences
+    """Pairs of canonical observations: Stage 3."""
+    observations: Observations
+    canonical: Int[Tensor, "F"]
+    units: Tensor
+    reports: tuple[SamplingReport, SamplingReport]
+
+
+@dataclass(frozen=True)
 class Woven:
-    """The result of each stage, in units of the first chunk."""
+    """The result of each stage; the world's unit is the first chunk's median depth."""
 
     stage1: ChunkLayout
     stage2: ChunkLayout
@@ -49,7 +74,9 @@ class Woven:
     state: FrameState
     setup: FrameSetup
     matches: PairMatches
-    canonical: Int[Tensor, "F"]
+    """What Stage 3 ended on; its depths are those of the prior, in world units."""
+    trust: Trust
+    tables: Tables
     reports: tuple[StageReport, ...]
 
 
@@ -64,27 +91,69 @@ def weave(
     seed: int = 0,
 ) -> Woven:
     """Stages 1 to 3 of the paper on one sequence."""
+    if not len(observations):
+        raise DegenerateError("the prior predicted no frame at all: check the input images, or try another --prior")
+    tables = make_tables(observations, graph, matches, read, len(group), config.sampling, seed)
+    local = tables.observations
+
+    stage1, _, report1 = initialise_chunks(tables.crossing, local, graph.kind, config.links, seed)
+    stage2, report2 = align_with_loops(tables.crossing, local, graph.kind, stage1, config.alignment, seed)
+    begin = start_frames(tables.frames, local, stage2, tables.canonical, group, calibrated, config.shared_focal)
+    state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config)
+
+    problem = frame_problem(kept, begin.setup, config.refinement, config.refinement.phases[-1])
+    component = stage2.component[local.chunk[tables.canonical.clamp(min=0)]]
+    trust = judge_frames(problem, state, component, local.size, config.trust)
+    return Woven(stage1, stage2, begin.state, state, begin.setup, kept, trust, tables, (report1, report2, *reports3))
+
+
+def make_tables(
+    observations: Observations,
+    graph: ViewGraph,
+    matches: Matches,
+    read: Callable[[int], ChunkPrior],
+    frames: int,
+    config: SamplingConfig,
+    seed: int,
+) -> Tables:
+    """Matches read at the observations that each stage needs, sampled, in units of their chunks."""
     generator = torch.Generator().manual_seed(seed)
-    chunk_table, _ = build_table(chunk_pairs(graph, observations), matches, observations, read, config.sampling, generator, "chunks")
-    canonical = canonical_observation(observations, len(group))
-    frame_table, _ = build_table(frame_pairs(graph, observations, canonical), matches, observations, read, config.sampling, generator, "frames")
-    units = chunk_units(_both(chunk_table, frame_table), observations)
-    chunk_table, local = in_units(chunk_table, observations, units)
-    frame_table, _ = in_units(frame_table, observations, units)
-
-    crossing = group_pairs(chunk_table)
-    stage1, _, report1 = initialise_chunks(crossing, local, graph.kind, config.links, seed)
-    stage2, report2 = align_with_loops(crossing, local, graph.kind, stage1, config.alignment, seed)
-
-    begin = start_frames(frame_table, local, stage2, canonical, group, calibrated, config.shared_focal)
-    wrong = torch.isin(begin.matches.edge, torch.tensor(report2.rejected_edges, dtype=torch.long))
-    kept = select_pairs(begin.matches, ~wrong)
-    state, reports3 = refine_frames(kept, begin.setup, begin.state, config.refinement)
-    return Woven(
-        from_units(stage1, units), from_units(stage2, units), begin.state, state, begin.setup, kept, canonical,
-        (report1, report2, *reports3),
-    )  # fmt: skip
+    crossing, report_chunks = build_table(
+        chunk_pairs(graph, observations), matches, observations, read, config, generator, "chunks"
+    )
+    canonical = canonical_observation(observations, frames)
+    inner, report_frames = build_table(
+        frame_pairs(graph, observations, canonical), matches, observations, read, config, generator, "frames"
+    )
+    both = Correspondences(
+        *(torch.cat([getattr(crossing, n), getattr(inner, n)]) for n in Correspondences.__dataclass_fields__)
+    )
+    units = chunk_units(both, observations)
+    crossing, local = in_units(crossing, observations, units)
+    inner, _ = in_units(inner, observations, units)
+    return Tables(group_pairs(crossing), inner, local, canonical, units, (report_chunks, report_frames))
 
 
-def _both(a: Correspondences, b: Correspondences) -> Correspondences:
-    return Correspondences(*(torch.cat([getattr(a, n), getattr(b, n)]) for n in Correspondences.__dataclass_fields__))
+def _refine(
+    begin: FrameStart, graph: ViewGraph, rejected: tuple[int, ...], size: tuple[int, int], config: WeaveConfig
+) -> tuple[FrameState, PairMatches, list[StageReport]]:
+    """Stage 3: after the coarse phase every long-range edge is judged once more, those that Stage 2 rejected too."""
+    refinement, every = config.refinement, begin.matches
+    wrong = torch.isin(every.edge, torch.tensor(rejected, dtype=torch.long))
+    coarse, fine = refinement.phases[:1], refinement.phases[1:]
+    kept = select_pairs(every, ~wrong)
+    state, reports = refine_frames(kept, begin.setup, begin.state, refinement, coarse)
+    if fine and every.rows:
+        geometry = frame_problem(every, begin.setup, refinement, coarse[0]).geometry(state)
+        fits = fitting_pairs(every, geometry, size, config.alignment.loops)
+        keep = fits | ~long_range_pairs(every, graph.kind)
+        reports[-1] = replace(reports[-1], rejected_edges=tuple(torch.unique(every.edge[~keep]).tolist()))
+        kept = select_pairs(every, keep)
+        state, more = refine_frames(kept, begin.setup, state, refinement, fine)
+        reports += more
+    return state, kept, reports
+
+
+def input_layouts(woven: Woven) -> tuple[ChunkLayout, ChunkLayout]:
+    """Stage 1's and Stage 2's layouts for chunks in the units they came in."""
+    return from_units(woven.stage1, woven.tables.units), from_units(woven.stage2, woven.tables.units)

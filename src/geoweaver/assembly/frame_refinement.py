@@ -39,6 +39,8 @@ class Phase:
     view_centred: bool
     points_weight: float
     """Weight of the 3D term."""
+    all_matches: bool = False
+    """End on every match, not only on the first few of each pair."""
 
 
 def _phases() -> tuple[Phase, ...]:
@@ -46,14 +48,14 @@ def _phases() -> tuple[Phase, ...]:
     so its agreement is worth little beside matches that are right to a pixel (docs/decisions/0004)."""
     return (
         Phase("coarse refinement", Kernel(15.0, 250, 2.0, "log1p"), True, 0.1),
-        Phase("fine refinement", Kernel(30.0, 600, 3.0), False, 0.02),
+        Phase("fine refinement", Kernel(30.0, 600, 3.0), False, 0.02, True),
     )
 
 
 def paper_phases() -> tuple[Phase, ...]:
     """The paper's table to the letter."""
     wide = Kernel(15.0, 250, 2.0, "log1p")
-    return Phase("coarse refinement", wide, True, 1.0), Phase("fine refinement", wide, False, 1.0)
+    return Phase("coarse refinement", wide, True, 1.0, True), Phase("fine refinement", wide, False, 1.0, True)
 
 
 @dataclass(frozen=True)
@@ -286,11 +288,14 @@ def refine_frames(
     setup: FrameSetup,
     start: FrameState,
     config: FrameRefinementConfig,
+    phases: tuple[Phase, ...] | None = None,
     watch: Callable[[FrameState, float], None] | None = None,
 ) -> tuple[FrameState, list[StageReport]]:
-    """All phases, one report each."""
+    """All phases, or some of them, one report each."""
+    if not matches.rows:
+        return start, [StageReport("frame refinement", why_stopped="nothing to refine")]
     state, reports, spent = start, [], 0.0
-    for phase in config.phases:
+    for phase in config.phases if phases is None else phases:
         shifted = None if watch is None else _later(watch, spent)
         state, progress, why = _run_phase(matches, setup, state, config, phase, shifted)
         spent += progress.seconds[-1]
@@ -330,12 +335,11 @@ def _run_phase(
         return adam.refine(problem, state, config.learning_rate, config.adam_rule, watch)
     few = thin_pairs(matches, config.matches_first)
     early = Progress(config.lm_rule)
-    last = phase == config.phases[-1]
     if few.rows < matches.rows // 2:
         state, early, why = lm.minimise(
             frame_problem(few, setup, config, phase), state, config.lm_rule, watch
         )
-        if not last:
+        if not phase.all_matches:
             return state, early, why
         watch = None if watch is None else _later(watch, early.seconds[-1])
     state, late, why = lm.minimise(frame_problem(matches, setup, config, phase), state, config.lm_rule, watch)

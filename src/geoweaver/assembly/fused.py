@@ -39,17 +39,17 @@ def accumulate(
 
 def signed_gradients(
     matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int,
-    cell: float, draws: int,
+    alike: tuple[float, int], draws: int,
 ) -> Tensor:  # fmt: skip
-    """Each pair's gradient (P n draws, at most 64) with a random sign for every cell of every frame.
+    """Each pair's gradient (P n draws, at most 64) with a random sign for every cell of every few frames.
 
-    Matches that read the same cell of the same frame err together, in this pair and in all others: they get one sign.
+    Matches that read the same cell (side alike[0] pixels) of the same alike[1] frames get one sign, in all pairs.
     """
     out = np.zeros((len(matches), parameters, draws))
     _signed_gradients(
         *_columns(matches), *_estimate(geometry), norm.pixels.numpy(), norm.points.numpy(),
         _settings(objective.pixels), _settings(objective.points), objective.both_directions, parameters,
-        matches.observation_i.numpy(), matches.observation_j.numpy(), cell, out,
+        matches.observation_i.numpy() // alike[1], matches.observation_j.numpy() // alike[1], alike[0], out,
     )  # fmt: skip
     return torch.from_numpy(out)
 

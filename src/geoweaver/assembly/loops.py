@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from geoweaver.assembly.fused import row_errors
 from geoweaver.assembly.links import LinkConfig, chunk_points, inlier_rows
-from geoweaver.assembly.pairs import PairMatches, select_pairs, thin_pairs
+from geoweaver.assembly.pairs import PairGeometry, PairMatches, select_pairs, thin_pairs
 from geoweaver.datatypes import ChunkLayout, EdgeKind, Observations
 from geoweaver.errors import DegenerateError
 from geoweaver.geometry import Sim3
@@ -28,6 +29,8 @@ class LoopConfig:
     """Reprojection error of such a match, as a share of the image diagonal."""
     depth_tolerance: float = 0.4
     """Relative depth disagreement of such a match."""
+    refined_tolerance: float = 0.02
+    """The same once Stage 3 has moved the frames, which then fit far better than rigid chunks."""
     rounds: int = 4
     """Solve and judge again at most so often."""
     matches_per_pair: int = 128
@@ -173,3 +176,15 @@ def believed_pairs(
 def link_tolerances(config: LoopConfig | LinkConfig) -> tuple[float, float]:
     """Pixel and depth tolerance."""
     return config.pixel_tolerance, config.depth_tolerance
+
+
+def fitting_pairs(
+    matches: PairMatches, geometry: PairGeometry, size: tuple[int, int], config: LoopConfig
+) -> Bool[Tensor, "P"]:
+    """Pairs enough of whose matches fit now that the frames themselves could move."""
+    pixels, _ = row_errors(matches, geometry)
+    diagonal = (size[0] ** 2 + size[1] ** 2) ** 0.5
+    good = (pixels <= config.refined_tolerance * diagonal).double()
+    count = matches.start.diff().clamp(min=1)
+    share = torch.zeros(len(matches), dtype=torch.float64).index_add_(0, matches.pair_of_row, good) / count
+    return share >= config.inlier_share

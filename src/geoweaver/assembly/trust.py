@@ -1,8 +1,8 @@
 """How far each camera can be believed: its uncertainty from the data themselves, and in words what speaks against it.
 
-The uncertainty is a wild bootstrap of the last linear system. Matches that read the same cell of the same frame err
-together, so each cell of each frame gets one random sign, its gradients are flipped by it, and the system answers with how the
-cameras would have moved. What a similarity of the whole map explains is taken out: no reference could see it.
+The uncertainty is a wild bootstrap of the last linear system. Matches that read the same region of neighbouring frames err
+together, since a prior repeats its depth errors there: each such region gets one random sign, its gradients are flipped by
+it, and the system answers with how the cameras would have moved. What a similarity of the whole map explains is taken out: no reference could see it.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,11 @@ class TrustConfig:
     """What a trusted frame must show; every threshold is a ratio or an angle."""
 
     cell: float = 16.0
-    """Side (pixels) of the cells whose matches count as one."""
+    """Side (pixels) of the cells whose matches count as one piece of evidence in an edge."""
+    alike_width: float = 0.125
+    """Share of the image width over which a prior's depth errs alike: such cells get one sign in the bootstrap."""
+    alike_frames: int = 8
+    """Neighbouring frames over which it does."""
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
     inflation: float = 1.0
@@ -61,7 +65,7 @@ def judge_frames(
     config: TrustConfig,
 ) -> Trust:
     """Trust of every frame after Stage 3."""
-    sigma = frame_sigma(problem, state, config)
+    sigma = frame_sigma(problem, state, size, config)
     evidence = frame_evidence(problem, state, size, config)
     main = int(torch.bincount(component).argmax()) if len(component) else 0
     unit = problem.setup.unit
@@ -129,17 +133,14 @@ def _distinct_cells(
     return torch.bincount(owner[distinct // per_pair], minlength=frames).double()
 
 
-def frame_sigma(problem: FrameProblem, state: FrameState, config: TrustConfig) -> Float[Tensor, "F 2"]:
+def frame_sigma(
+    problem: FrameProblem, state: FrameState, size: tuple[int, int], config: TrustConfig
+) -> Float[Tensor, "F 2"]:
     """One sigma of every camera's centre (world units) and rotation (radians), up to a similarity of the whole."""
     geometry = problem.geometry(state)
+    alike = (config.alike_width * size[0], config.alike_frames)
     signed = signed_gradients(
-        problem.matches,
-        geometry,
-        problem.objective,
-        problem.norm,
-        problem.parameters,
-        config.cell,
-        config.draws,
+        problem.matches, geometry, problem.objective, problem.norm, problem.parameters, alike, config.draws
     )
     _, system = problem.linearise(state)
     right = problem.expand(state, geometry.z, signed)

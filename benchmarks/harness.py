@@ -1,0 +1,64 @@
+"""What every benchmark shares: the machine it ran on, the JSON it leaves, the table it prints."""
+
+import json
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores that this process may use, versions, and how busy the machine is."""
+    import numpy as np
+    import torch
+
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def write_results(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS) -> Path:
+    """Write NAME.json: the command, the date, the machine, the rows."""
+    command = shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]])
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    document = {"command": command, "date": date, "machine": machine(), "rows": [dict(row) for row in rows]}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(document, indent=1) + "\n")
+    return path
+
+
+def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """One line per row under the first row's keys."""
+    if not rows:
+        return
+    heads = list(rows[0])
+    cells = [[_cell(row.get(head, "")) for head in heads] for row in rows]
+    widths = [max(len(head), *(len(line[i]) for line in cells)) for i, head in enumerate(heads)]
+    for line in [heads, *cells]:
+        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.exists()
+        else []
+    )
+    return names[0].split(":", 1)[1].strip() if names else platform.processor() or platform.machine()
