@@ -4,6 +4,7 @@ import pytest
 import torch
 from tiny_world import tiny_world
 
+from geoweaver.errors import ConfigError
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import pixel_centres
 from geoweaver.geometry.distortion import distort_points, rectify
@@ -98,3 +99,11 @@ def test_the_middle_of_the_frame_is_taken_at_the_stated_time() -> None:
     times = row_times(90, 0.5)
     assert float(times.mean()) == pytest.approx(0, abs=1e-12)
     assert float(times[-1] - times[0]) == pytest.approx(0.5 * 89 / 90)
+
+
+def test_impossible_lenses_and_shutters_are_refused_in_words(world: World, camera: SE3) -> None:
+    with pytest.raises(ConfigError, match="give a weaker one"):
+        render(world, camera, K, SIZE, Effects(distortion=(-2.0, 0.0, 0.0, 0.0, 0.0)))
+    for wrong in ({"noise": -1.0}, {"exposure": 0.0}, {"blur_samples": 0}, {"readout": -0.1}):
+        with pytest.raises(ConfigError, match="positive exposure"):
+            Effects(**wrong)

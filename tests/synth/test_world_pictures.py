@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import cv2
 import numpy as np
 import pytest
@@ -5,11 +7,13 @@ import torch
 from tiny_world import built, tiny_world
 
 from geoweaver.geometry.camera import lift, pixel_centres, project
+from geoweaver.synth.contact_sheet import Options, main
 from geoweaver.synth.materials import CATALOGUE
 from geoweaver.synth.paths import default_path, looking
 from geoweaver.synth.plan import Light
-from geoweaver.synth.quads import from_corners
+from geoweaver.synth.quads import from_corners, join
 from geoweaver.synth.render import render, render_depth
+from geoweaver.synth.solids import box
 from geoweaver.synth.world import World
 
 SIZE = (256, 144)
@@ -107,3 +111,27 @@ def test_features_abound_and_consecutive_frames_match_where_the_truth_says(table
     error = (project(cameras[8].act(points), K) - to).norm(dim=-1)
     assert error.median() < 0.35
     assert (error < 2).double().mean() > 0.85
+
+
+@pytest.mark.parametrize("shift", [(0.0, 0.0), (0.013, 0.0), (0.007, -0.011)])
+def test_a_bright_square_lies_where_its_middle_projects(shift: tuple[float, float]) -> None:
+    """The first pixel's centre is (0.5, 0.5): a picture half a pixel off would show here."""
+    x, z = shift
+    wall = box((-5, 3, -5), (5, 3.1, 5), "dark")
+    square = box((x - 0.1, 2.0, z - 0.1), (x + 0.1, 2.01, z + 0.1), "lacquer")
+    light = Light(sun=(0, 0, 0), sky=(0.3, 0.3, 0.3), bounce=(0.3, 0.3, 0.3), reach=0.01)
+    world = World("square", 0, join(wall, square), {"walk": np.zeros((4, 3))}, light)
+    zero = torch.zeros(1, dtype=torch.float64)
+    camera = looking(torch.zeros(1, 3, dtype=torch.float64), zero + np.pi / 2, zero, zero)[0]
+    bright = (render(world, camera, K, SIZE).rgb.astype(float).mean(-1) / 255) ** 2
+    bright = np.clip(bright - np.median(bright) * 1.5, 0, None)
+    centres = pixel_centres(*SIZE).numpy()
+    found = (centres * bright[..., None]).sum((0, 1)) / bright.sum()
+    expected = project(camera.act(torch.tensor([x, 2.0, z], dtype=torch.float64)), K)
+    assert found.tolist() == pytest.approx(expected.tolist(), abs=0.12)
+
+
+@pytest.mark.slow
+def test_the_contact_sheet_is_drawn(tmp_path: Path) -> None:
+    main(Options(tmp_path / "docs" / "sheet.png", pictures=1, size=(64, 36)))
+    assert cv2.imread(str(tmp_path / "docs" / "sheet.png")).shape[0] > 100

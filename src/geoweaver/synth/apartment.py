@@ -109,6 +109,8 @@ def _living(rng: Rng) -> Quads:
         c.papers(rng, 0.4, 0.6, 4).moved(2.35, 2.2, 0.421),
         f.sofa(rng, 0.95, "print2").moved(3.25, 4.25, 0, 20),
         f.shelf(rng, 1.7, 2.1).moved(6.25, 3.9, 0, -90), sideboard.moved(4.0, 4.7),
+        c.picture("painting:11", 0.6, 0.5).moved(0.11, 0.8, 1.7, 90),
+        c.picture("painting:12", 0.45, 0.6).moved(3.3, 0.11, 1.6, 180),
         c.plant(rng, 1.4).moved(0.5, 4.5), c.plant(rng, 1.0).moved(0.45, 0.5), c.floor_lamp().moved(5.9, 0.5),
         c.picture("painting:0", 1.1, 0.8).moved(4.0, 4.93, 1.6),
         c.picture("painting:1", 1.4, 0.9).moved(0.11, 2.5, 1.85, 90),
@@ -156,6 +158,8 @@ def _hall(rng: Rng) -> Quads:
         box((4.8, 8.84, 1.62), (5.65, 8.9, 1.68), "darkwood"),
         c.picture("painting:4", 0.7, 0.9).moved(4.57, 6.1, 1.65, 90),
         c.picture("poster:9", 0.6, 0.85).moved(6.43, 6.1, 1.6, -90),
+        c.picture("poster:13", 0.5, 0.7).moved(4.57, 8.4, 1.6, 90),
+        c.picture("painting:13", 0.4, 0.5).moved(5.9, 8.89, 2.3),
         c.picture("painting:9", 0.5, 0.5).moved(6.43, 8.5, 1.6, -90), c.ceiling_lamp(HEIGHT).moved(5.5, 7.0),
         box((5.0, 5.9, 0), (6.1, 7.0, 0.01), {"+z": "rug:2", "": "fabric"}, fit=True),
     )  # fmt: skip
@@ -175,6 +179,8 @@ def _bedroom(rng: Rng) -> Quads:
         c.picture("painting:6", 0.6, 0.8).moved(11.89, 5.2, 1.6, -90), c.plant(rng, 1.3).moved(11.4, 8.5),
         box((8.0, 5.7, 0), (9.9, 7.8, 0.012), {"+z": "rug:1", "": "fabric"}, fit=True),
         c.ceiling_lamp(HEIGHT).moved(9.2, 6.8),
+        c.picture("poster:14", 0.6, 0.8).moved(6.57, 6.2, 1.6, 90),
+        c.picture("painting:14", 0.7, 0.5).moved(11.2, 8.89, 1.7),
         f.chair("darkwood").moved(11.2, 4.85, 0, 200),
     )  # fmt: skip
 
@@ -192,6 +198,8 @@ def _study(rng: Rng) -> Quads:
         c.picture("poster:10", 0.6, 0.85).moved(6.57, 1.0, 1.6, 90),
         c.picture("painting:7", 0.8, 0.6).moved(11.89, 1.6, 1.75, -90),
         c.picture("poster:11", 0.5, 0.7).moved(10.95, 0.11, 1.6, 180),
+        c.picture("painting:10", 0.6, 0.45).moved(7.4, 0.11, 1.6, 180),
+        c.picture("poster:12", 0.5, 0.7).moved(9.2, 4.43, 1.6),
         c.plant(rng, 1.1).moved(6.95, 0.5), c.floor_lamp().moved(11.4, 0.4),
         c.ceiling_lamp(HEIGHT).moved(9.2, 2.2),
     )  # fmt: skip

@@ -69,7 +69,7 @@ def make_clip(world: World, options: ClipOptions | None = None) -> Clip:
     if o.frames < 2 or min(o.size) < 8 or o.focal <= 0 or o.zoom <= 0 or o.exposure_swing <= 0 or o.fps <= 0:
         raise ConfigError(
             f"a clip of {o.frames} frames of {o.size} at focal {o.focal}, zoom {o.zoom}, "
-            f"swing {o.exposure_swing}, {o.fps} fps cannot be taken: give 2 frames, 8 pixels, positive factors"
+            f"swing {o.exposure_swing}, {o.fps} fps cannot be taken: give 2 frames, 8 pixels, factors above 0"
         )
     phase = torch.linspace(0, 1, o.frames, dtype=torch.float64)
     focal = o.focal * o.size[0] * o.zoom ** (0.5 - 0.5 * (6 * torch.pi * phase).cos())

@@ -72,6 +72,8 @@ def _outer_side(rng: Rng, side: int, length: float) -> Quads:
     for x in at:
         parts += [_door(f"door:{side % 2}").moved(x, 0, 0, 180), _plate(rng).moved(x + 0.75, 0.01, 1.55, 180)]
     pictures = {0: (7, 13.2), 1: (4.5, 9.5), 2: (4.2, 7.8, 13.2, 17), 3: (5, 9)}[side]
+    for x in {0: (), 1: (1.9, 12.2), 2: (1.1, 20.5), 3: (1.9, 12.3)}[side]:
+        parts.append(_pinned(rng).moved(x, 0, 1.5, 180))
     for x in pictures:
         kind = f"{rng.choice(['poster', 'painting'])}:{rng.integers(20)}"
         parts.append(clutter.picture(kind, 0.8, float(rng.uniform(0.7, 1.1))).moved(x, 0.001, 1.55, 180))
@@ -85,12 +87,30 @@ def _inner_side(rng: Rng, side: int, length: float) -> Quads:
         parts += [_door("door:2").moved(float(x)), _plate(rng).moved(float(x) + 0.75, -0.01, 1.55)]
     for x in np.arange(3.5, length - 1.2, 4.0):
         kind = str(rng.choice(["board", "poster", "painting", "none"]))
-        if kind != "none":
+        if kind == "none":
+            parts.append(_pinned(rng).moved(float(x), 0, 1.5))
+        else:
             size = 1.2 if kind == "board" else 0.75
             parts.append(
                 clutter.picture(f"{kind}:{rng.integers(20)}", size, 0.9).moved(float(x), -0.031, 1.55)
             )
     return join(*parts)
+
+
+def _pinned(rng: Rng) -> Quads:
+    """Sheets of paper on a wall at y = 0 that faces south."""
+    places = [
+        (x + rng.uniform(-0.04, 0.04), z + rng.uniform(-0.05, 0.05))
+        for x in (-0.5, -0.2, 0.15, 0.5)
+        for z in (-0.2, 0.2)
+    ]
+    chosen = [places[k] for k in rng.permutation(8)[:6]]
+    return join(
+        *(
+            panel((float(x), -0.006, float(z)), 0.21, 0.297, -90, f"page:{rng.integers(16)}")
+            for x, z in chosen
+        )
+    )
 
 
 def _door(picture: str) -> Quads:

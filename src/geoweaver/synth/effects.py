@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from geoweaver.errors import ConfigError
 from geoweaver.geometry import SE3
 from geoweaver.synth.quads import Array
 from geoweaver.synth.rays import Distortion
@@ -28,6 +29,14 @@ class Effects:
     """Sub-frames averaged for motion blur."""
     readout: float = 0.0
     """Share of the frame interval between the first and the last row: rolling shutter."""
+
+    def __post_init__(self) -> None:
+        if min(self.noise, self.shutter, self.readout) < 0 or self.exposure <= 0 or self.blur_samples < 1:
+            raise ConfigError(
+                f"noise {self.noise}, shutter {self.shutter}, readout {self.readout}, exposure "
+                f"{self.exposure}, blur samples {self.blur_samples} cannot be rendered: give a positive exposure, "
+                "one sample at least, and nothing below 0"
+            )
 
 
 PERFECT = Effects()

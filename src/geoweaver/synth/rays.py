@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import torch
 
+from geoweaver.errors import ConfigError
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import bearing, pixel_centres
 from geoweaver.geometry.distortion import Lens, distort_points, undistort_points
@@ -40,6 +41,10 @@ def pixel_slopes(
         straight = undistort_points(pixel, lens, K)
         for _ in range(3):  # the library stops its search early; these steps make the slopes exact
             straight = straight + (pixel - distort_points(straight, lens, K))
+        if not torch.isfinite(straight).all():
+            raise ConfigError(
+                f"distortion {distortion} folds the image's border over itself: give a weaker one"
+            )
         pixel = straight
     return np.ascontiguousarray(bearing(pixel, K)[..., :2].numpy())
 

@@ -18,8 +18,8 @@ from geoweaver.synth.world import World
 
 __all__ = ["Rendered", "cast", "render", "render_depth"]
 
-_SUBPIXELS = ((-0.375, -0.125), (0.125, -0.375), (0.375, 0.125), (-0.125, 0.375))
-"""Where silhouettes are sampled again: a rotated grid."""
+_SUBPIXELS = ((-0.35, -0.1), (0.1, 0.35), (0.3, -0.3))
+"""Where silhouettes are sampled besides their pixel's centre."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,14 @@ def _shoot(bodies: tuple[Body, ...], slopes: Array, row: Array, poses: SE3, K: I
 
 
 def _resample_edges(shot: _Shot, slopes: Array, row: Array, size: tuple[int, int], linear: Array) -> None:
-    """Silhouettes get four rays, in place: textures are filtered by their footprint, edges are not."""
+    """Silhouettes get more rays, in place: textures are filtered by their footprint, edges are not."""
     surface = (shot.hits.triangle // 2 + (shot.hits.owner << 32)).reshape(size[1], size[0])
     edge = np.flatnonzero(edges(surface, linear.reshape(size[1], size[0], 3)))
     offsets = np.asarray(_SUBPIXELS) / np.asarray(shot.intrinsics[:2])
     around = (slopes[edge] + offsets[:, None]).reshape(-1, 2)
     again = _shoot(shot.bodies, around, np.tile(row[edge], len(offsets)), shot.poses, shot.intrinsics)
-    linear[edge] = again.linear().reshape(len(offsets), len(edge), 3).mean(0)
+    more = again.linear().reshape(len(offsets), len(edge), 3).sum(0)
+    linear[edge] = (linear[edge] + more) / (1 + len(offsets))
 
 
 def _rendered(shot: _Shot, rgb: Array) -> Rendered:

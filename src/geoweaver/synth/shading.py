@@ -17,6 +17,10 @@ _MOST = 8
 """Texture samples along a stretched footprint."""
 
 
+_inlined = numba.njit(cache=True, fastmath=True, inline="always")
+"""A call per texel would cost as much as the texel."""
+
+
 @dataclass(frozen=True, eq=False)
 class Coat:
     """All that colours a heap of quadrilaterals, as flat arrays."""
@@ -110,14 +114,14 @@ def _shade(  # type: ignore[no-untyped-def]
         if stain[m] > 0:
             gain += stain[m] * _stained(texels, start, side, metres[m] / 7.31, u, v, ux, vx, uy, vy)
         l0, l1, l2 = _lit(light, chart[q, 0], chart[q, 1], chart[q, 2], s, r)
-        seen = np.exp(-far * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2) / air[0])
+        seen = np.exp(-far * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2) / air[0]) if air[0] < 1e6 else 1.0
         out[i, 0] = seen * l0 * a * tint[q, 0] * gain + (1 - seen) * air[4]
         out[i, 1] = seen * l1 * b * tint[q, 1] * gain + (1 - seen) * air[5]
         out[i, 2] = seen * l2 * c2 * tint[q, 2] * gain + (1 - seen) * air[6]
     return out
 
 
-@numba.njit(cache=True, fastmath=True)
+@_inlined
 def _footprint(texels, start, side, m, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
     """Mean texture over a pixel's footprint: samples along its longer side, mip level by the shorter."""
     n = side[m]
@@ -135,20 +139,21 @@ def _footprint(texels, start, side, m, u, v, ux, vx, uy, vy):  # type: ignore[no
     return (r * norm) ** 2, (g * norm) ** 2, (b * norm) ** 2
 
 
-@numba.njit(cache=True, fastmath=True)
+@_inlined
 def _trilinear(texels, start, side, m, u, v, level):  # type: ignore[no-untyped-def]
     low = int(level)
     while (side >> low) < 1:
         low -= 1
     r, g, b = _bilinear(texels, start[m, low], side >> low, u, v)
-    share = level - low
-    if share < 0.05 or (side >> low) <= 1:
+    share = 2.0 * (level - low) - 0.5  # two levels are blended only half way between them: half the cost
+    if share <= 0 or (side >> low) <= 1:
         return r, g, b
+    share = min(share, 1.0)
     x, y, z = _bilinear(texels, start[m, low + 1], side >> (low + 1), u, v)
     return r + share * (x - r), g + share * (y - g), b + share * (z - b)
 
 
-@numba.njit(cache=True, fastmath=True)
+@_inlined
 def _bilinear(texels, start, side, u, v):  # type: ignore[no-untyped-def]
     x, y = u * side - 0.5, v * side - 0.5
     fx, fy = np.floor(x), np.floor(y)
@@ -166,7 +171,7 @@ def _bilinear(texels, start, side, u, v):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, fastmath=True)
+@_inlined
 def _stained(texels, start, side, scale, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
     """Relative change by the stain texture, whose period fits no tile."""
     n = side[_STAIN]
@@ -178,7 +183,7 @@ def _stained(texels, start, side, scale, u, v, ux, vx, uy, vy):  # type: ignore[
     return value / 127.5 - 1.0
 
 
-@numba.njit(cache=True, fastmath=True)
+@_inlined
 def _lit(light, first, nu, nv, s, r):  # type: ignore[no-untyped-def]
     """Baked light at (s, r) on the surface."""
     x, y = min(max(s, 0.0), 0.999999) * (nu - 1), min(max(r, 0.0), 0.999999) * (nv - 1)
@@ -194,7 +199,7 @@ def _lit(light, first, nu, nv, s, r):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, fastmath=True)
+@_inlined
 def _sky(texels, start, side, air, d0, d1, d2):  # type: ignore[no-untyped-def]
     """From horizon to zenith, with clouds."""
     flat = np.sqrt(d0 * d0 + d1 * d1)

@@ -9,9 +9,14 @@ Rng = np.random.Generator
 Colour = tuple[float, float, float]
 
 
-def paint(rng: Rng, n: int, colour: Colour = (0.86, 0.84, 0.8), grain: float = 0.008) -> Array:
-    """Nearly nothing: a painted wall."""
-    return np.asarray(colour) * (1 + grain * clouds(rng, n, 0.7, 4)[..., None])
+def paint(
+    rng: Rng, n: int, colour: Colour = (0.86, 0.84, 0.8), grain: float = 0.008, marks: float = 0.0
+) -> Array:
+    """Nearly nothing: a painted wall; `marks` gives it scuffs and spots."""
+    spots = marks * np.clip(clouds(rng, n, 0.9, 12) - 2.3, 0, 1) + marks * np.clip(
+        clouds(rng, n, 1.1, 5, 3.0) - 2.2, 0, 1
+    )
+    return np.asarray(colour) * (1 + grain * clouds(rng, n, 0.7, 4) - spots)[..., None]
 
 
 def stucco(rng: Rng, n: int, colour: Colour = (0.8, 0.74, 0.62), grain: float = 0.07) -> Array:

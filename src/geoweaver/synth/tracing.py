@@ -120,6 +120,6 @@ def edges(surface, linear):  # type: ignore[no-untyped-def]
                 for c in range(3):
                     step += abs(linear[y, x, c] - linear[y + dy, x + dx, c])
                     level += linear[y, x, c] + linear[y + dy, x + dx, c]
-                if step > 0.06 * level:
+                if step > 0.1 * level:
                     out[y, x] = out[y + dy, x + dx] = True
     return out
