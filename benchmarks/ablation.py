@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.harness import save, saved_rows, show
+from benchmarks.harness import print_table, saved_rows, write_results
 from geoweaver.assembly.frame_refinement import corrected_intrinsics
 from geoweaver.evaluation.pose_auc import pair_errors_deg, pose_auc
 from geoweaver.geometry import SE3, world_camera
@@ -122,10 +122,14 @@ def main() -> None:
             for sequence in RECIPES:
                 if (sequence, preset, seed) not in done:
                     rows.append(run_one(sequence, preset, seed, options.per_edge, WeaveConfig()))
-                    show(rows[-1:], COLUMNS)
-                    save("ablation", rows, summary=summary(rows))
-    show(rows, COLUMNS)
-    show(summary(rows), ("sequence", "preset", "ate1", "ate2", "ate3", "auc1", "auc2", "auc3"))
+                    _show(rows[-1:], COLUMNS)
+                    write_results("ablation", rows, summary=summary(rows))
+    _show(rows, COLUMNS)
+    _show(summary(rows), ("sequence", "preset", "ate1", "ate2", "ate3", "auc1", "auc2", "auc3"))
+
+
+def _show(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    print_table([{c: row[c] for c in columns} for row in rows])
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -28,15 +28,24 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_results(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS) -> Path:
-    """Write NAME.json: the command, the date, the machine, the rows."""
+def write_results(
+    name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS, **more: Any
+) -> Path:
+    """Write NAME.json: the command, the date, the machine, the rows, and whatever sums them up."""
     command = shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]])
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    document = {"command": command, "date": date, "machine": machine(), "rows": [dict(row) for row in rows]}
+    head = {"command": command, "date": date, "machine": machine()}
+    document = {**head, **more, "rows": [dict(row) for row in rows]}
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
     return path
+
+
+def saved_rows(name: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
+    """Rows of an earlier run, so that a stopped benchmark goes on."""
+    path = folder / f"{name}.json"
+    return list(json.loads(path.read_text())["rows"]) if path.exists() else []
 
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
