@@ -12,6 +12,8 @@ from geoweaver.matching.classical_score import FITTED, believe, gather_evidence,
 from geoweaver.matching.classical_warp import scaled_field, supported, warp_field
 from geoweaver.matching.two_view import fit_fundamental, two_view_geometry
 
+_FIT_ROWS, _FIT_TRIES = 400, 500
+"""Flow matches that the pair's geometry is fitted to again, and hypotheses for it: most of them agree."""
 Image = UInt8[np.ndarray, "H W 3"]
 Grey = UInt8[np.ndarray, "H W"]
 Mask = Bool[np.ndarray, "H W"]
@@ -104,9 +106,9 @@ def _select(
     if kind == "blind" and returning.mean() < config.blind_share:
         return REJECTED
     some = np.flatnonzero(returning)
-    some = some[:: max(1, len(some) // 500)]
-    error, tries = config.two_view.max_error, config.two_view.iterations
-    fundamental, agree = fit_fundamental(pixel[some] + 0.5, pixel_j[some] + 0.5, error, tries)
+    some = some[:: max(1, len(some) // _FIT_ROWS)]
+    error = config.two_view.max_error
+    fundamental, agree = fit_fundamental(pixel[some] + 0.5, pixel_j[some] + 0.5, error, _FIT_TRIES)
     if agree.sum() < max(config.two_view.min_inliers, 0.3 * len(some)):
         return REJECTED
     pixel, pixel_j = pixel[seen], pixel_j[seen]

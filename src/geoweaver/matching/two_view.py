@@ -68,13 +68,15 @@ def match_features(
     use_i, use_j = (_largest(f, config.max_features) for f in (features_i, features_j))
     if min(len(use_i), len(use_j)) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    similar = _unit(features_i, use_i) @ _unit(features_j, use_j).T
-    top = similar.topk(2, 1)
-    nearest, row = top.indices[:, 0], torch.arange(len(use_i))
-    mutual = similar.argmax(0)[nearest] == row
-    distance = (2 - 2 * top.values).clamp(min=0).sqrt()
-    row = row[mutual & (distance[:, 0] < config.ratio * distance[:, 1])]
-    return use_i[row].numpy(), use_j[nearest[row]].numpy()
+    similar = (_unit(features_i, use_i) @ _unit(features_j, use_j).T).numpy()
+    row = np.arange(len(use_i))
+    nearest = similar.argmax(1)
+    best = similar[row, nearest]
+    mutual = best == similar.max(0)[nearest]
+    similar[row, nearest] = -1
+    distance, second = (np.sqrt(np.maximum(2 - 2 * s, 0)) for s in (best, similar.max(1)))
+    row = row[mutual & (distance < config.ratio * second)]
+    return use_i.numpy()[row], use_j.numpy()[nearest[row]]
 
 
 def two_view_geometry(
