@@ -102,7 +102,10 @@ def _open(data: bytes, path: Path) -> tuple[Any, Any]:
 
 
 def _is_sixteen_bit_colour(image: Any, data: bytes) -> bool:
-    """A PNG whose header says 16 bits per channel, which PIL would cut to the upper eight."""
+    """A file whose header says 16 bits per colour, which PIL would cut to the upper eight."""
+    if image.format == "TIFF":
+        bits = image.tag_v2.get(258, 8)
+        return image.mode.startswith("RGB") and max(bits if isinstance(bits, tuple) else (bits,)) == 16
     return image.format == "PNG" and len(data) > 25 and data[24] == 16 and data[25] in (2, 6)
 
 

@@ -64,7 +64,12 @@ class VideoSource:
     def _seek(self, time: int) -> None:
         if self._container is None:
             self._container, self._stream = open_container(self.path)
-        self._frames = decoded_from(self._container, self._stream, time)
+        if self.index.counted:
+            start = self._stream.start_time or 0
+            played = decoded_from(self._container, self._stream, start)
+            self._frames = ((count, frame) for count, (_, frame) in enumerate(played))
+        else:
+            self._frames = decoded_from(self._container, self._stream, time)
 
     def _keep(self, time: int, frame: Any, wanted: int) -> None:
         """Convert the wanted frame alone: most of those on the way are never asked for."""

@@ -4,12 +4,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from geoweaver.errors import InputError
 from geoweaver.formats.files import place, reason
 
+_HEAD = 48
+"""Frames decoded to see whether the container's times are theirs."""
 EXPECTED = "a video (mp4, mov, mkv, webm, avi ...)"
 
 
@@ -26,6 +29,8 @@ class VideoIndex:
     """(width, height) upright, with square pixels."""
     quarter_turns: int
     """Counter-clockwise, to be upright."""
+    counted: bool = False
+    """True where the container tells no sound times: then `times` count the frames that come out."""
     notes: tuple[str, ...] = ()
 
     def starts_before(self, time: int) -> tuple[int, ...]:
@@ -82,20 +87,37 @@ def index_video(path: Path) -> VideoIndex:
     """Read the packets without decoding, then drop what head or tail cannot deliver."""
     container, stream = open_container(path)
     with container:
-        stated = int(stream.frames)
+        # only these headers count frames; others estimate
+        stated = int(stream.frames) if "mp4" in container.format.name else 0
         packets, hidden = _packets(container, stream)
-        starts = tuple(sorted(time for time, start in packets.items() if start))
-        if not packets or not starts:
-            packets, starts = _by_decoding(container, stream)
-        times = sorted(time for time in packets if time not in hidden)
-        first = _first_frame(container, stream, path)
-        last = _last_time(container, stream, starts, times)
-        kept = tuple(time for time in times if first[0] <= time <= last)
+        playing = islice(decoded_from(container, stream, stream.start_time or 0), _HEAD)
+        first = next(playing, None)
+        if first is None:
+            raise InputError(
+                f"{place(path)}: no frame of the video can be decoded: convert it or give images"
+            )
         size, turns = _shape(stream, first[1])
-        tick = Fraction(stream.time_base)
-    if not kept:
-        raise InputError(f"{place(path)}: no frame of the video can be decoded: convert it or give images")
-    return VideoIndex(kept, starts, tick, size, turns, _notes(path, stated, len(kept), len(hidden)))
+        head = [first[0], *(time for time, _ in playing)]
+        if not _tells_time(packets, head):
+            return _index_by_counting(container, stream, size, turns)
+        starts = tuple(sorted(time for time, start in packets.items() if start))
+        last = _last_time(container, stream, starts, head[-1])
+        kept = tuple(sorted(t for t in packets if t not in hidden and head[0] <= t <= last))
+        notes = _notes(path, stated, len(kept), len(hidden))
+        return VideoIndex(kept, starts, Fraction(stream.time_base), size, turns, notes=notes)
+
+
+def _tells_time(packets: dict[int, bool], decoded: list[int]) -> bool:
+    """Whether the container's presentation times are those of the frames that come out, in order."""
+    increasing = all(a < b for a, b in pairwise(decoded))
+    return any(packets.values()) and increasing and all(time in packets for time in decoded)
+
+
+def _index_by_counting(container: Any, stream: Any, size: tuple[int, int], turns: int) -> VideoIndex:
+    """The slow way, for containers without sound times (avi): one decode of everything, frame by frame."""
+    count = sum(1 for _ in decoded_from(container, stream, stream.start_time or 0))
+    tick = 1 / Fraction(stream.average_rate or 25)
+    return VideoIndex(tuple(range(count)), (0,), tick, size, turns, counted=True)
 
 
 def _packets(container: Any, stream: Any) -> tuple[dict[int, bool], set[int]]:
@@ -118,25 +140,13 @@ def _packets(container: Any, stream: Any) -> tuple[dict[int, bool], set[int]]:
     return found, hidden
 
 
-def _by_decoding(container: Any, stream: Any) -> tuple[dict[int, bool], tuple[int, ...]]:
-    """The slow way, for containers without presentation times: one decode of everything, frame by frame."""
-    times = {time: False for time, _ in decoded_from(container, stream, stream.start_time or 0)}
-    return times, tuple(sorted(times)[:1])
-
-
-def _first_frame(container: Any, stream: Any, path: Path) -> tuple[int, Any]:
-    for found in decoded_from(container, stream, stream.start_time or 0):
-        return found
-    raise InputError(f"{place(path)}: no frame of the video can be decoded: convert it or give images")
-
-
-def _last_time(container: Any, stream: Any, starts: tuple[int, ...], times: list[int]) -> int:
+def _last_time(container: Any, stream: Any, starts: tuple[int, ...], known: int) -> int:
     """The last time that really can be decoded, searched backwards start by start."""
     for start in reversed(starts):
         decoded = [time for time, _ in decoded_from(container, stream, start)]
         if decoded:
             return max(decoded)
-    return times[0]
+    return known
 
 
 def _shape(stream: Any, frame: Any) -> tuple[tuple[int, int], int]:
@@ -160,4 +170,4 @@ def _notes(path: Path, stated: int, kept: int, hidden: int) -> tuple[str, ...]:
 
 
 def _words(error: BaseException) -> str:
-    return reason(error).split("; last error log")[0].removeprefix("[Errno 1094995529] ")
+    return reason(error).split(": '")[0]
