@@ -34,8 +34,8 @@ class Effects:
         if min(self.noise, self.shutter, self.readout) < 0 or self.exposure <= 0 or self.blur_samples < 1:
             raise ConfigError(
                 f"noise {self.noise}, shutter {self.shutter}, readout {self.readout}, exposure "
-                f"{self.exposure}, blur samples {self.blur_samples} cannot be rendered: give a positive exposure, "
-                "one sample at least, and nothing below 0"
+                f"{self.exposure}, blur samples {self.blur_samples} cannot be rendered: "
+                "give a positive exposure, one sample at least, and nothing below 0"
             )
 
 

@@ -108,8 +108,7 @@ def _shoot(bodies: tuple[Body, ...], slopes: Array, row: Array, poses: SE3, K: I
 
 def _resample_edges(shot: _Shot, slopes: Array, row: Array, size: tuple[int, int], linear: Array) -> None:
     """Silhouettes get more rays, in place: textures are filtered by their footprint, edges are not."""
-    surface = (shot.hits.triangle // 2 + (shot.hits.owner << 32)).reshape(size[1], size[0])
-    edge = np.flatnonzero(edges(surface, linear.reshape(size[1], size[0], 3)))
+    edge = np.flatnonzero(edges(shot.bodies, shot.hits, linear, size[0]))
     offsets = np.asarray(_SUBPIXELS) / np.asarray(shot.intrinsics[:2])
     around = (slopes[edge] + offsets[:, None]).reshape(-1, 2)
     again = _shoot(shot.bodies, around, np.tile(row[edge], len(offsets)), shot.poses, shot.intrinsics)

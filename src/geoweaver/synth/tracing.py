@@ -74,6 +74,16 @@ def normals(bodies: tuple[Body, ...], hits: Hits, directions: Array) -> Array:
     return out
 
 
+def edges(bodies: tuple[Body, ...], hits: Hits, linear: Array, width: int) -> Array:
+    """True (n) where a neighbour in the image of a width in pixels shows another thing in another colour."""
+    fixed, surface = bodies[0], hits.triangle // 2
+    material = fixed.look.material[np.where(hits.owner > 0, -1, surface)]
+    out: Array = _edges(
+        surface + (hits.owner << 32), material, fixed.meeting.plane, hits.owner, hits.t, linear, width
+    )
+    return out
+
+
 @numba.njit(cache=True)
 def _passes(origins, directions, centre, radius):  # type: ignore[no-untyped-def]
     """True where a ray passes within `radius` of a centre ahead of it."""
@@ -107,19 +117,33 @@ def _normals(plane, rotation, triangle, owner, body, directions, out):  # type: 
 
 
 @numba.njit(cache=True)
-def edges(surface, linear):  # type: ignore[no-untyped-def]
-    """True where a neighbour shows another surface in another colour."""
-    height, width = surface.shape
-    out = np.zeros((height, width), np.bool_)
-    for y in range(height):
-        for x in range(width):
-            for dy, dx in ((0, 1), (1, 0)):
-                if y + dy >= height or x + dx >= width or surface[y, x] == surface[y + dy, x + dx]:
-                    continue
-                step, level = 0.0, 0.02
-                for c in range(3):
-                    step += abs(linear[y, x, c] - linear[y + dy, x + dx, c])
-                    level += linear[y, x, c] + linear[y + dy, x + dx, c]
-                if step > 0.1 * level:
-                    out[y, x] = out[y + dy, x + dx] = True
+def _edges(surface, material, plane, owner, t, linear, width):  # type: ignore[no-untyped-def]
+    out = np.zeros(len(surface), np.bool_)
+    for i in range(len(surface)):
+        for k in (i + 1, i + width):
+            if k >= len(surface) or (k == i + 1 and k % width == 0) or surface[i] == surface[k]:
+                continue
+            step, level = 0.0, 0.02
+            for c in range(3):
+                step += abs(linear[i, c] - linear[k, c])
+                level += linear[i, c] + linear[k, c]
+            if step < 0.1 * level:
+                continue
+            bend = (
+                owner[i] + owner[k] > 0
+                or material[i] != material[k]
+                or abs(t[i] - t[k]) > 0.01 * min(t[i], t[k])
+            )
+            if bend or not _parallel(plane, surface[i], surface[k]):
+                out[i] = out[k] = True
     return out
+
+
+@numba.njit(cache=True)
+def _parallel(plane, one, two):  # type: ignore[no-untyped-def]
+    """True where two surfaces differ by less than about 25 degrees."""
+    dot, a, b = 0.0, 0.0, 0.0
+    for c in range(3):
+        p, q = plane[2 * one, c], plane[2 * two, c]
+        dot, a, b = dot + p * q, a + p * p, b + q * q
+    return dot * dot > 0.82 * a * b
