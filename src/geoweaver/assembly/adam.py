@@ -108,7 +108,7 @@ def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor
     fixed = PairGeometry(
         *(_detached(getattr(geometry, f)) for f in ("z", "intrinsics_i", "intrinsics_j", "affine"))
     )
-    sums = pair_sums(problem.matches, fixed, problem.objective, problem.norm, parameters)
+    sums = pair_sums(problem.matches, fixed, problem.objective, problem.norm, parameters, curvature=False)
     assert sums.gradient is not None
     moved = geometry.z @ fixed.z.inverse()
     R = moved.rotation

@@ -20,12 +20,17 @@ _LANES = 16
 
 
 def accumulate(
-    matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int
+    matches: PairMatches,
+    geometry: PairGeometry,
+    objective: Objective,
+    norm: Normalisation,
+    parameters: int,
+    curvature: bool = True,
 ) -> PairSums:
-    """Loss, gradient and normal matrix of every pair in the first `parameters` of its local parameters (0: loss only)."""
+    """Loss of every pair; in its first `parameters` local parameters also gradient and, if asked, normal matrix."""
     count = len(matches)
-    losses = np.zeros((count, 2))
-    gradient, normal = np.zeros((count, parameters)), np.zeros((count, parameters, parameters))
+    losses, gradient = np.zeros((count, 2)), np.zeros((count, parameters))
+    normal = np.zeros((count, parameters, parameters) if curvature else (0, 0, 0))
     _sum_pairs(
         *_columns(matches), *_estimate(geometry), norm.pixels.numpy(), norm.points.numpy(),
         _settings(objective.pixels), _settings(objective.points), objective.both_directions,
@@ -34,7 +39,9 @@ def accumulate(
     pixels, points = torch.from_numpy(losses[:, 0]), torch.from_numpy(losses[:, 1])
     if not parameters:
         return PairSums(pixels, points)
-    return PairSums(pixels, points, torch.from_numpy(gradient), torch.from_numpy(normal))
+    return PairSums(
+        pixels, points, torch.from_numpy(gradient), torch.from_numpy(normal) if curvature else None
+    )
 
 
 def signed_gradients(
@@ -311,14 +318,16 @@ def _sum_pairs(
             total2 += loss2
             total3 += loss3
             if n > 7:
-                _add_match(J, e, pull, bend, H, g, 15, 16)
+                _add_match(J, e, pull, bend, H, g, 15 if len(normal) else 0, 16)
             elif n > 0:
-                _add_match(J, e, pull, bend, H, g, 7, 8)
+                _add_match(J, e, pull, bend, H, g, 7 if len(normal) else 0, 8)
         losses[p, 0], losses[p, 1] = total2, total3
         for r in range(n):
             gradient[p, r] = g[r]
-            for c in range(n):
-                normal[p, r, c] = H[r, c]
+        if len(normal):
+            for r in range(n):
+                for c in range(n):
+                    normal[p, r, c] = H[r, c]
 
 
 @njit(cache=True)

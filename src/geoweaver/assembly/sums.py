@@ -8,12 +8,17 @@ from geoweaver.assembly.residuals import PairSums
 
 
 def pair_sums(
-    matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int
+    matches: PairMatches,
+    geometry: PairGeometry,
+    objective: Objective,
+    norm: Normalisation,
+    parameters: int,
+    curvature: bool = True,
 ) -> PairSums:
-    """Loss of every pair and, in its first `parameters` local parameters, gradient and normal matrix."""
-    on_cpu = matches.weight.device.type == "cpu"
-    way = fused.accumulate if on_cpu and objective.relative else residuals.accumulate
-    return way(matches, geometry, objective, norm, parameters)
+    """Loss of every pair; in its first `parameters` local parameters also gradient and, if asked, normal matrix."""
+    if matches.weight.device.type == "cpu" and objective.relative:
+        return fused.accumulate(matches, geometry, objective, norm, parameters, curvature)
+    return residuals.accumulate(matches, geometry, objective, norm, parameters)
 
 
 def residual_median(matches: PairMatches, geometry: PairGeometry, objective: Objective) -> float:

@@ -142,9 +142,11 @@ def _mean_confidence(prior: ChunkPrior) -> Float[Tensor, "n"]:
     return (prior.confidence * valid).sum((1, 2)).double() / valid.sum((1, 2)).clamp_min(1)
 
 
-def simulate_scene(truth: SceneTruth, errors: Errors, seed: int = 0, per_edge: int = 500) -> Simulated:
-    """Chunks of 60 that share one frame, their priors, the graph and its matches over any exact scene."""
-    chunks = consecutive_chunks(len(truth))
+def simulate_scene(
+    truth: SceneTruth, errors: Errors, seed: int = 0, per_edge: int = 500, chunk_size: int = 60
+) -> Simulated:
+    """Chunks that share one frame, their priors, the graph and its matches over any exact scene."""
+    chunks = consecutive_chunks(len(truth), chunk_size)
     made = [simulate_chunk(truth, chunk, errors.prior, seed) for chunk in chunks]
     graph, wrong = simulate_graph(truth, chunks, errors.graph, seed)
     labelled = simulate_labelled_matches(truth, graph, errors.matches, seed, per_edge, wrong)

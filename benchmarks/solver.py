@@ -1,0 +1,236 @@
+"""lm against the paper's Adam on the same objective, from the same start, in the same run (`python -m benchmarks.solver`).
+
+Seconds and iterations that each needs for 50, 90 and 99 % of the best decrease that either reaches. Adam gets the same
+compiled gradient, without the normal matrix, and a stopping window of 200 iterations. Every chunk is in units of its median
+depth. Writes a plot of objective against seconds beside the JSON.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.ablation import ate
+from benchmarks.harness import RESULTS, print_table, write_results
+from geoweaver.assembly.chunk_alignment import (
+    ChunkAlignmentConfig,
+    align_chunks,
+    chunk_problem,
+    first_of_each,
+)
+from geoweaver.assembly.frame_refinement import FrameRefinementConfig, frame_problem, refine_frames
+from geoweaver.assembly.frames_start import start_frames
+from geoweaver.assembly.pairs import PairMatches, select_pairs
+from geoweaver.assembly.sequential import initialise_chunks
+from geoweaver.assembly.stopping import StopRule
+from geoweaver.datatypes import StageReport
+from geoweaver.geometry import SE3, world_camera
+from geoweaver.matching import SamplingConfig
+from geoweaver.synth.simulated_sequence import PRESETS, Simulated, sequence_truth, simulate_scene
+from geoweaver.weave import Tables, WeaveConfig, make_tables
+
+SHARES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solver's way down: the full objective at each point in time."""
+
+    seconds: list[float]
+    losses: list[float]
+    iterations: list[int]
+    ate: float
+    why: str
+
+
+def simulated_tables(sequence: str, chunks: int, chunk_size: int, per_edge: int) -> tuple[Simulated, Tables]:
+    frames = chunks * (chunk_size - 1) + 1
+    simulated = simulate_scene(sequence_truth(sequence, frames), PRESETS["default"], 7, per_edge, chunk_size)
+    priors = simulated.priors
+    tables = make_tables(
+        simulated.observations,
+        simulated.graph,
+        simulated.matches,
+        lambda k: priors[k],
+        frames,
+        SamplingConfig(),
+        0,
+    )
+    return simulated, tables
+
+
+def right_pairs(simulated: Simulated, matches: PairMatches) -> PairMatches:
+    """Loops as they are after judgement: this benchmark is about the solver alone."""
+    wrong = (matches.edge >= 0) & simulated.wrong_edges[matches.edge.clamp(min=0)]
+    return select_pairs(matches, ~wrong)
+
+
+def stage2_runs(simulated: Simulated, tables: Tables, adam_seconds: float) -> tuple[Run, Run, int]:
+    local = tables.observations
+    start, _, _ = initialise_chunks(tables.crossing, local, simulated.graph.kind, WeaveConfig().links, 0)
+    matches = right_pairs(simulated, tables.crossing)
+    config = ChunkAlignmentConfig()
+    problem = chunk_problem(matches, local, first_of_each(start.component), config)
+    truth, canonical = simulated.truth.cam_from_world, tables.canonical
+
+    def cameras(layout: Any) -> SE3:
+        return world_camera(layout[local.chunk[canonical]], local.cam_from_chunk[canonical])
+
+    def solve(settings: ChunkAlignmentConfig, watch: Callable[[Any, float], None]) -> tuple[Any, StageReport]:
+        layout, report = align_chunks(matches, local, start, settings, watch)
+        return layout.world_from_chunk, report
+
+    loss = problem.loss
+    state = start.world_from_chunk
+    by_lm = _measured(lambda w: solve(config, w), loss, state, lambda s: ate(cameras(s), truth))
+    rule = replace(config.adam_rule, most=_affordable(lambda: problem.loss(state), adam_seconds, 5000))
+    adam = replace(config, solver="adam", adam_rule=rule)
+    by_adam = _measured(lambda w: solve(adam, w), None, state, lambda s: ate(cameras(s), truth))
+    return by_lm, by_adam, matches.rows
+
+
+def stage3_runs(simulated: Simulated, tables: Tables, adam_seconds: float) -> tuple[Run, Run, int]:
+    local = tables.observations
+    first, _, _ = initialise_chunks(tables.crossing, local, simulated.graph.kind, WeaveConfig().links, 0)
+    layout, _ = align_chunks(right_pairs(simulated, tables.crossing), local, first, ChunkAlignmentConfig())
+    group = torch.zeros(len(simulated.truth), dtype=torch.long)
+    begin = start_frames(tables.frames, local, layout, tables.canonical, group, False)
+    matches = right_pairs(simulated, begin.matches)
+    config = FrameRefinementConfig()
+    coarse = replace(config.phases[0], all_matches=True)
+    config = replace(config, phases=(coarse,))
+    problem = frame_problem(matches, begin.setup, config, coarse)
+    truth = simulated.truth.cam_from_world
+
+    def solve(
+        settings: FrameRefinementConfig, watch: Callable[[Any, float], None]
+    ) -> tuple[Any, StageReport]:
+        state, reports = refine_frames(matches, begin.setup, begin.state, settings, watch=watch)
+        return state, reports[-1]
+
+    def error(state: Any) -> float:
+        return ate(state.cam_from_world, truth)
+
+    by_lm = _measured(lambda w: solve(config, w), problem.loss, begin.state, error)
+    rule = replace(
+        config.adam_rule, most=_affordable(lambda: problem.loss(begin.state), adam_seconds, 20_000)
+    )
+    adam = replace(config, solver="adam", adam_rule=rule)
+    by_adam = _measured(lambda w: solve(adam, w), None, begin.state, error)
+    return by_lm, by_adam, matches.rows
+
+
+def _affordable(evaluate: Callable[[], float], seconds: float, most: int) -> int:
+    """Adam iterations that fit, an iteration costing about twice an evaluation of the loss."""
+    evaluate()
+    begun = time.perf_counter()
+    evaluate()
+    return int(min(most, max(300, seconds / (2.5 * (time.perf_counter() - begun)))))
+
+
+def _measured(
+    solve: Callable[[Callable[[Any, float], None]], tuple[Any, StageReport]],
+    loss: Callable[[Any], float] | None,
+    start: Any,
+    error: Callable[[Any], float],
+) -> Run:
+    """A solver's trace of the full objective; lm's few states are evaluated after the clock has stopped."""
+    seen: list[tuple[float, Any]] = []
+    state, report = solve((lambda s, t: seen.append((t, s))) if loss else (lambda s, t: None))
+    if loss is None:
+        count = len(report.objective)
+        return Run(
+            list(report.seconds_at),
+            list(report.objective),
+            list(range(count)),
+            error(state),
+            report.why_stopped,
+        )
+    losses = [loss(start)] + [loss(s) for _, s in seen]
+    return Run(
+        [0.0] + [t for t, _ in seen], losses, list(range(len(losses))), error(state), report.why_stopped
+    )
+
+
+def reached(run: Run, goal: float) -> tuple[float, int]:
+    """Seconds and iterations to get down to a loss; infinite where it never does."""
+    for seconds, loss, iteration in zip(run.seconds, run.losses, run.iterations, strict=True):
+        if loss <= goal:
+            return seconds, iteration
+    return float("inf"), -1
+
+
+def compare(name: str, by_lm: Run, by_adam: Run, rows: int, simulated: Simulated) -> dict[str, Any]:
+    first, best = by_lm.losses[0], min(min(by_lm.losses), min(by_adam.losses))
+    row: dict[str, Any] = {"problem": name, "matches": rows, "frames": len(simulated.truth)}
+    for share in SHARES:
+        goal = first - share * (first - best)
+        (lm_s, lm_i), (adam_s, adam_i) = reached(by_lm, goal), reached(by_adam, goal)
+        label = round(100 * share)
+        row |= {
+            f"lm_s{label}": lm_s,
+            f"lm_i{label}": lm_i,
+            f"adam_s{label}": adam_s,
+            f"adam_i{label}": adam_i,
+        }
+        row[f"ratio{label}"] = (adam_s if adam_s < float("inf") else by_adam.seconds[-1]) / max(lm_s, 1e-9)
+    return row | {
+        "lm_loss": min(by_lm.losses), "adam_loss": min(by_adam.losses), "lm_ate": by_lm.ate, "adam_ate": by_adam.ate,
+        "adam_seconds": by_adam.seconds[-1], "adam_iterations": len(by_adam.losses) - 1, "adam_why": by_adam.why,
+        "lm_seconds": by_lm.seconds[-1],
+    }  # fmt: skip
+
+
+def plot(path: Path, runs: dict[str, tuple[Run, Run]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        1, len(runs), figsize=(4 * len(runs), 3.2), layout="constrained", squeeze=False
+    )
+    for axis, (name, (by_lm, by_adam)) in zip(axes[0], runs.items(), strict=True):
+        axis.plot([max(s, 1e-3) for s in by_lm.seconds], by_lm.losses, "o-", ms=3, label="lm")
+        axis.plot([max(s, 1e-3) for s in by_adam.seconds], by_adam.losses, "--", label="Adam")
+        axis.set(xscale="log", xlabel="seconds", title=name)
+        axis.legend()
+    axes[0][0].set_ylabel("objective")
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--adam-seconds", type=float, default=240.0, help="time that Adam may take per problem"
+    )
+    parser.add_argument("--chunks", type=int, nargs="*", default=[12, 30, 100])
+    parser.add_argument("--frames", type=int, nargs="*", default=[300, 1000])
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows, runs = [], {}
+    for chunks in options.chunks:
+        simulated, tables = simulated_tables("corridor_loop", chunks, 12, 100)
+        stage2_runs(simulated, tables, 1.0)  # compiles
+        lm_run, adam_run, count = stage2_runs(simulated, tables, options.adam_seconds)
+        name = f"Stage 2, {chunks} chunks"
+        rows.append(compare(name, lm_run, adam_run, count, simulated))
+        runs[name] = (lm_run, adam_run)
+        print_table(rows[-1:])
+    for frames in options.frames:
+        simulated, tables = simulated_tables("corridor_loop", frames // 59 + 1, 60, 60)
+        lm_run, adam_run, count = stage3_runs(simulated, tables, options.adam_seconds)
+        name = f"Stage 3, {len(simulated.truth)} frames"
+        rows.append(compare(name, lm_run, adam_run, count, simulated))
+        runs[name] = (lm_run, adam_run)
+        print_table(rows[-1:])
+    write_results("solver", rows)
+    plot(RESULTS / "solver.png", runs)
+
+
+if __name__ == "__main__":
+    main()
