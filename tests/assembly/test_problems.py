@@ -55,7 +55,7 @@ def shaken(state: FrameState, size: float, seed: int = 3) -> FrameState:
     return FrameState(SE3.exp(delta) @ state.cam_from_world, 1 + a, b, state.focal_delta + 2.0)
 
 
-@pytest.mark.parametrize("phase", [0, 1, 2])
+@pytest.mark.parametrize("phase", [0, 1])
 def test_frame_gradient_is_the_derivative(phase: int) -> None:
     _, start = frame_setup(0.02)
     config = FrameRefinementConfig()
