@@ -1,9 +1,9 @@
-"""From Stage 2 to Stage 3: canonical cameras in the world, globally scaled depth, one focal per physical camera."""
+"""From Stage 2 to Stage 3: canonical cameras in the world, globally scaled depth, one focal per camera."""
 
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.assembly.frame_refinement import FrameSetup
@@ -31,12 +31,12 @@ def start_frames(
     calibrated: bool,
     shared_focal: bool = True,
 ) -> FrameStart:
-    """Eq. stage3_initialization; `shared_focal=False` starts from each frame's own focal, as the paper's text does."""
+    """Eq. stage3_initialization; `shared_focal=False` starts from each frame's own focal, as the paper's text."""
     seen = canonical >= 0
     observation = canonical.clamp(min=0)
     chunk = observations.chunk[observation]
     cameras = world_camera(layout.world_from_chunk[chunk], observations.cam_from_chunk[observation])
-    cameras = _interpolated(cameras, seen)
+    cameras = interpolate_cameras(cameras, seen)
     scale = layout.world_from_chunk.scale[observations.chunk]
     world_table = Correspondences(
         table.edge, observations.frame[table.observation_i], observations.frame[table.observation_j],
@@ -50,7 +50,8 @@ def start_frames(
     F, G = len(canonical), int(group.max()) + 1
     component = layout.component[chunk]
     setup = FrameSetup(
-        intrinsics, group, calibrated, _frame_units(matches, F), _contiguous(chunk), _first_frames(component, matches, F)
+        intrinsics, group, calibrated,
+        _frame_units(matches, F), _contiguous(chunk), _first_frames(component, matches, F),
     )  # fmt: skip
     one, zero = torch.ones(F, dtype=torch.float64), torch.zeros(F, dtype=torch.float64)
     return FrameStart(matches, setup, FrameState(cameras, one, zero, torch.zeros(G, 2, dtype=torch.float64)))
@@ -60,22 +61,31 @@ def _contiguous(chunk: Tensor) -> Tensor:
     return torch.unique(chunk, return_inverse=True)[1]
 
 
-def _interpolated(cameras: SE3, seen: Tensor) -> SE3:
-    """Frames that no chunk holds lie between their neighbours on the geodesic (or rest on the nearest one)."""
-    known = seen.nonzero().squeeze(1)
+def interpolate_cameras(
+    cameras: SE3, seen: Bool[Tensor, "F"], times: Float[Tensor, "F"] | None = None, chain: Int[Tensor, "F"] | None = None
+) -> SE3:
+    """Unseen frames lie on the geodesic between the seen ones before and after them in time, of the same physical camera."""
+    times = torch.arange(len(seen), dtype=torch.float64) if times is None else times
+    chain = torch.zeros(len(seen), dtype=torch.long) if chain is None else chain
     rotation, translation = cameras.rotation.clone(), cameras.translation.clone()
-    for frame in (~seen).nonzero().squeeze(1).tolist():
-        if not len(known):
-            rotation[frame], translation[frame] = torch.eye(3, dtype=rotation.dtype), 0.0
-            continue
-        after = min(int(torch.searchsorted(known, frame)), len(known) - 1)
-        before = max(after - 1, 0) if known[after] > frame else after
-        low, high = int(known[before]), int(known[after])
-        share = (frame - low) / (high - low) if high > low else 0.0
-        between = cameras[low].inverse() @ cameras[high]
-        camera = (cameras[low] @ SE3.exp(share * between.log())) if high > low else cameras[low]
-        rotation[frame], translation[frame] = camera.rotation, camera.translation
+    for camera in torch.unique(chain[~seen]).tolist():
+        mine = chain == camera
+        known = (seen & mine).nonzero().squeeze(1)
+        known = known if len(known) else seen.nonzero().squeeze(1)
+        for frame in (~seen & mine).nonzero().squeeze(1).tolist():
+            placed = _between(cameras, known, times, frame) if len(known) else SE3.identity()
+            rotation[frame], translation[frame] = placed.rotation, placed.translation
     return SE3(rotation, translation)
+
+
+def _between(cameras: SE3, known: Tensor, times: Tensor, frame: int) -> SE3:
+    after = min(int(torch.searchsorted(known, frame)), len(known) - 1)
+    low, high = int(known[max(after - 1, 0)]), int(known[after])
+    if high < frame or low > frame or times[high] <= times[low]:
+        return cameras[high]
+    share = float((times[frame] - times[low]) / (times[high] - times[low]))
+    step = (cameras[high] @ cameras[low].inverse()).log()
+    return SE3.exp(min(max(share, 0.0), 1.0) * step) @ cameras[low]
 
 
 def _shared_focal(intrinsics: Tensor, group: Tensor, confidence: Tensor) -> Tensor:

@@ -31,6 +31,10 @@ class Command:
 
 
 COMMANDS = {
+    "reconstruct": Command(
+        "geoweaver.cli.reconstruct", "cameras of a video or of a folder of images", resumes=True
+    ),
+    "demo": Command("geoweaver.cli.demo", "weave a simulated walk and score it against the exact truth"),
     "evaluate": Command("geoweaver.cli.evaluate", "score trajectories (and depth) against a reference"),
     "models": Command("geoweaver.cli.models", "list, fetch and check the weights of learned models"),
 }

@@ -1,0 +1,89 @@
+"""The files of a finished run that users and scripts rely on: run.json and trajectory.tum."""
+
+import dataclasses
+import json
+import math
+import resource
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from geoweaver import __version__
+from geoweaver.datatypes import Frames, Reconstruction, StageReport, Trajectory, ViewGraph
+from geoweaver.formats.tum import write_tum
+from geoweaver.store import whole_file
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run has to tell."""
+
+    config: Any
+    frames: Frames
+    graph: ViewGraph
+    reconstruction: Reconstruction
+    reports: tuple[StageReport, ...]
+    laps: tuple[StageReport, ...]
+    seconds: float
+
+
+def write_run(out: Path, record: RunRecord) -> None:
+    """trajectory.tum first, run.json last: a folder with run.json is a finished run."""
+    result = record.reconstruction
+    index = torch.arange(len(result))
+    write_tum(out / "trajectory.tum", Trajectory(result.cam_from_world, index, timestamps=result.timestamps))
+    with whole_file(out / "run.json") as partial:
+        partial.write_text(json.dumps(run_json(record), indent=1, allow_nan=False) + "\n")
+
+
+def run_json(record: RunRecord) -> dict[str, Any]:
+    """The summary with the keys that stay stable."""
+    result = record.reconstruction
+    rejected = record.reports[2].rejected_edges if len(record.reports) > 2 else ()
+    return {
+        "version": __version__,
+        "config": plain(record.config),
+        "frames": {
+            "total": len(result), "keyframes": int(record.frames.keyframe.sum()), "trusted": int(result.trusted.sum()),
+        },
+        "names": list(result.names),
+        "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
+        "edges": len(record.graph),
+        "rejected_edges": len(rejected),
+        "stages": [_stage(r) for r in (*record.laps, *record.reports)],
+        "seconds_total": record.seconds,
+        "peak_rss_bytes": _peak_rss(),
+    }  # fmt: skip
+
+
+def _stage(report: StageReport) -> dict[str, Any]:
+    trace = report.objective
+    return {
+        "name": report.name, "seconds": report.seconds, "iterations": report.iterations,
+        "objective_start": trace[0] if trace else None, "objective_end": trace[-1] if trace else None,
+        "median_px": report.median_px if math.isfinite(report.median_px) else None, "why_stopped": report.why_stopped,
+        "notes": list(report.notes),
+    }  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """A resolved config as JSON values."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, Path):
+        return str(value)
+    return value.name if isinstance(value, Enum) else value
+
+
+def _peak_rss() -> int:
+    """Largest memory of this process or of one of its workers, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * max(
+        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
