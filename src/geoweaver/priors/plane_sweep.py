@@ -1,0 +1,136 @@
+"""Dense depth of every frame of a piece by sweeping planes through its own cameras, with a confidence."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes, pull_to_prior
+from geoweaver.priors.plane_sweep_consistency import confidence_of, consistent_views
+from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume
+from geoweaver.priors.plane_sweep_fill import fill
+from geoweaver.priors.plane_sweep_views import (
+    CELL,
+    SweepViews,
+    depth_planes,
+    plane_homographies,
+    source_views,
+    sparse_prior,
+)
+
+Picture = Float[np.ndarray, "H W"]
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """Plane-sweep stereo at about half of the working size."""
+
+    pixels: int = 48_600
+    """Pixels of a depth map: 270x180 for an image of 3:2."""
+    planes: int = 64
+    """Depths tried, evenly spaced in inverse depth."""
+    sources: int = 6
+    """Views that a frame is compared with."""
+    small_jump: int = 24
+    """Price of one plane's difference between neighbours, in eighths of a census bit."""
+    large_jump: int = 220
+    """Price of any larger difference on a blank surface; an edge lowers it."""
+    edge: float = 8.0
+    """Difference in brightness that halves the price of a large jump."""
+    sparse_weight: float = 12.0
+    """How strongly sparse points pull the planes near them."""
+
+
+@dataclass(frozen=True)
+class FrameSweep:
+    """One frame's depth before the views are compared."""
+
+    depth: Picture
+    margin: Picture
+    """Gap to the second best depth, in census bits per path."""
+    cost: Picture
+    """Census bits that differ at the chosen depth."""
+    seen: Picture
+    """Share of the planes at which some source sees the pixel."""
+    step: Picture
+    """Relative depth of one plane at the chosen depth."""
+
+
+def depth_size(size: tuple[int, int], pixels: int) -> tuple[int, int]:
+    """(width, height) with about so many pixels and the image's shape, never larger than the image."""
+    factor = min(1.0, (pixels / (size[0] * size[1])) ** 0.5)
+    return max(8, round(size[0] * factor)), max(8, round(size[1] * factor))
+
+
+def shrink(picture: UInt8[np.ndarray, "H W 3"], size: tuple[int, int]) -> Float[np.ndarray, "h w"]:
+    """Brightness at the size of the depth maps."""
+    import cv2
+
+    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA))
+
+
+def sweep_frame(
+    views: SweepViews, images: Float[np.ndarray, "n h w"], frame: int, config: SweepConfig
+) -> FrameSweep:
+    """Depth of one frame from its best source views; all zero where nothing sees it from the side."""
+    sources = source_views(views, frame, config.sources)
+    height, width = images.shape[1:]
+    if not len(sources):
+        nothing = np.zeros((height, width), np.float32)
+        return FrameSweep(nothing, nothing, nothing, nothing, nothing)
+    inverse = depth_planes(views, frame, config.planes)
+    volume = np.empty((height, width, config.planes), np.int16)
+    seen = np.empty((height, width), np.float32)
+    homographies = plane_homographies(views, frame, sources, inverse)
+    cost_volume(images[frame], images[sources], homographies, volume, seen)
+    prior, nearness = sparse_prior(views, frame, inverse)
+    pull_to_prior(volume, prior, nearness, np.float32(config.sparse_weight), CELL)
+    return _choose(volume, images[frame], seen, inverse, config)
+
+
+def _choose(
+    volume: np.ndarray, image: Picture, seen: Picture, inverse: Float[np.ndarray, "d"], config: SweepConfig
+) -> FrameSweep:
+    total = np.zeros_like(volume)
+    aggregate(volume, image, config.small_jump, config.large_jump, config.edge, total)
+    plane, margin, cost = (np.empty(image.shape, np.float32) for _ in range(3))
+    pick_planes(total, plane, margin, cost, volume)
+    step = inverse[1] - inverse[0]
+    chosen = (inverse[0] + step * plane).astype(np.float32)
+    depth = np.where(seen > 0, 1 / chosen, 0).astype(np.float32)
+    return FrameSweep(depth, margin / (8 * UNITS), cost / UNITS, seen, (step / chosen).astype(np.float32))
+
+
+def sweep_piece(
+    views: SweepViews, read: Callable[[int], UInt8[np.ndarray, "H W 3"]], config: SweepConfig
+) -> tuple[Float[np.ndarray, "n H W"], Float[np.ndarray, "n H W"]]:
+    """Depth and confidence of all frames of a piece; 0 where nothing is known."""
+    images = np.stack([shrink(read(k), views.size) for k in range(len(views))])
+    sweeps = [sweep_frame(views, images, k, config) for k in range(len(views))]
+    raw = np.stack([s.depth for s in sweeps])
+    depths, confidences = np.zeros_like(raw), np.zeros_like(raw)
+    for k, sweep in enumerate(sweeps):
+        sources = source_views(views, k, config.sources)
+        depths[k], confidences[k] = _judge(views, raw, k, sources, sweep, images[k])
+    return depths, confidences
+
+
+def _judge(
+    views: SweepViews,
+    raw: Float[np.ndarray, "n H W"],
+    frame: int,
+    sources: np.ndarray,
+    sweep: FrameSweep,
+    image: Picture,
+) -> tuple[Picture, Picture]:
+    """Believe what other views confirm, and fill the rest from it with a low confidence."""
+    agree, visible, fused = consistent_views(views, raw, frame, sources)
+    sure = confidence_of(agree, visible, sweep.margin, sweep.cost)
+    sure = np.where(raw[frame] > 0, sure, 0)
+    filled, weight = fill(fused, np.where(agree >= 1, sure, 0.05 * sure), image)
+    believed = agree >= 2
+    depth = np.where(believed, fused, np.where(weight > 1e-6, filled, fused))
+    confidence = np.where(believed, sure, 0.5 * np.minimum(sure, 0.6))
+    return depth.astype(np.float32), np.where(depth > 0, np.maximum(confidence, 1e-3), 0).astype(np.float32)

@@ -1,0 +1,123 @@
+"""How badly each depth plane explains a frame: census differences to warped source views, compiled."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+UNITS = 8
+"""Cost units per differing census bit: whole numbers keep the aggregation in 16 bits."""
+BITS = 24
+NO_VIEW = np.int16(UNITS * BITS // 2)
+"""Cost where no source sees the pixel at a depth: what chance gives."""
+_OUTSIDE = np.float32(-1e6)
+
+
+@njit(cache=True, error_model="numpy")
+def warp(source: Any, H: Any, out: Any) -> None:
+    """Sample a source image where a plane's homography sends each reference pixel; far below zero outside."""
+    height, width = out.shape
+    flat, columns = source.ravel(), source.shape[1]
+    half = np.float32(0.5)
+    right, bottom = np.float32(columns - 1), np.float32(source.shape[0] - 1)
+    for y in range(height):
+        v = np.float32(y) + half
+        a, b, c = H[0, 1] * v + H[0, 2], H[1, 1] * v + H[1, 2], H[2, 1] * v + H[2, 2]
+        row = out[y]
+        for x in range(width):
+            u = np.float32(x) + half
+            w = H[2, 0] * u + c
+            to = np.float32(1) / w
+            sx, sy = (H[0, 0] * u + a) * to - half, (H[1, 0] * u + b) * to - half
+            inside = (w > np.float32(1e-6)) & (sx >= 0) & (sy >= 0) & (sx < right) & (sy < bottom)
+            sx, sy = (sx, sy) if inside else (np.float32(0), np.float32(0))
+            i, j = np.uint32(sx), np.uint32(sy)
+            p, q = sx - np.float32(i), sy - np.float32(j)
+            at = np.uint64(j * np.uint32(columns) + i)
+            below = at + np.uint64(columns)
+            high = flat[at] + p * (flat[at + np.uint64(1)] - flat[at])
+            low = flat[below] + p * (flat[below + np.uint64(1)] - flat[below])
+            row[x] = high + q * (low - high) if inside else _OUTSIDE
+
+
+@njit(cache=True)
+def census(image: Any, y: int, code: Any) -> None:
+    """24 bits per pixel of row y but two at each end: which neighbours in a 5x5 window are darker."""
+    last = image.shape[1] - 4
+    centre, inner = image[y, 2 : last + 2], code[2 : last + 2]
+    for x in range(last):
+        inner[x] = 0
+    bit = 0
+    for dy in range(5):
+        for dx in range(5):
+            if dy != 2 or dx != 2:
+                # a slice, so that indices cannot be negative and the loop becomes vector instructions
+                neighbour = image[y + dy - 2, dx : dx + last]
+                value = np.int32(1 << bit)
+                for x in range(last):
+                    inner[x] |= value if neighbour[x] < centre[x] else np.int32(0)
+                bit += 1
+
+
+@njit(cache=True)
+def _count_bits(v: Any) -> Any:
+    v = v - ((v >> 1) & np.int32(0x55555555))
+    v = (v & np.int32(0x33333333)) + ((v >> 2) & np.int32(0x33333333))
+    v = (v + (v >> 4)) & np.int32(0x0F0F0F0F)
+    v = v + (v >> 8)
+    return (v + (v >> 16)) & np.int32(0x3F)
+
+
+@njit(cache=True)
+def cost_volume(reference: Any, sources: Any, homographies: Any, volume: Any, in_view: Any) -> None:
+    """Fill volume (H W D) with the mean census difference over the better half of the sources in view.
+
+    homographies is (D S 3 3), float32; in_view (H W) gets the share of planes that some source sees.
+    """
+    planes, views = homographies.shape[:2]
+    height, width = reference.shape
+    own = np.zeros((height, width), np.int32)
+    for y in range(2, height - 2):
+        census(reference, y, own[y])
+    warped = np.empty((views, height, width), np.float32)
+    code = np.zeros(width, np.int32)
+    row = np.zeros((views, width), np.int16)
+    seen = np.zeros((height, width), np.float32)
+    volume[:] = NO_VIEW
+    for d in range(planes):
+        for s in range(views):
+            warp(sources[s], homographies[d, s], warped[s])
+        for y in range(2, height - 2):
+            for s in range(views):
+                census(warped[s], y, code)
+                image = warped[s, y]
+                for x in range(width):
+                    bits = _count_bits(code[x] ^ own[y, x])
+                    row[s, x] = np.int16(bits) if image[x] > np.float32(-1e5) else np.int16(1000)
+            _better_half(row, d, volume[y], seen[y])
+    in_view[:] = seen / np.float32(planes)
+
+
+@njit(cache=True)
+def _better_half(row: Any, d: int, volume: Any, seen: Any) -> None:
+    """Mean of the lower half of the costs in view, per pixel of one row."""
+    views, width = row.shape
+    sorted_costs = np.empty(views, np.int16)
+    for x in range(2, width - 2):
+        count = 0
+        for s in range(views):
+            c = row[s, x]
+            if c < 1000:
+                at = count
+                while at > 0 and sorted_costs[at - 1] > c:
+                    sorted_costs[at] = sorted_costs[at - 1]
+                    at -= 1
+                sorted_costs[at] = c
+                count += 1
+        if count > 0:
+            used = (count + 1) // 2
+            total = 0
+            for k in range(used):
+                total += sorted_costs[k]
+            volume[x, d] = np.int16(UNITS * total // used)
+            seen[x] += np.float32(1)

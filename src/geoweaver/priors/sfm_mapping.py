@@ -1,0 +1,141 @@
+"""Incremental structure from motion of one chunk through pycolmap, in memory and with one thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from geoweaver.geometry import SE3
+from geoweaver.priors.sfm_pairs import VerifiedPair
+
+_CAMERA = 1
+
+
+@dataclass(frozen=True)
+class SparseModel:
+    """Cameras and points that one run of structure from motion agrees on, in units of its own."""
+
+    member: Int[np.ndarray, "n"]
+    """Positions in the chunk, ascending."""
+    cam_from_chunk: SE3
+    intrinsics: tuple[float, float, float, float]
+    """(fx, fy, cx, cy) at the images' size."""
+    points: Float[np.ndarray, "p 3"]
+    point_of: Int[np.ndarray, "n k"]
+    """For each member and keypoint (padded to the largest number) its point, -1 where it has none."""
+
+    def __len__(self) -> int:
+        return len(self.member)
+
+
+@dataclass(frozen=True)
+class MappingCamera:
+    """What is known of a chunk's camera when mapping starts."""
+
+    intrinsics: tuple[float, float, float, float]
+    size: tuple[int, int]
+    fixed: bool
+    """True where the focal is given or agreed on: it is not refined."""
+    agreed: bool = False
+    """True where other chunks agreed on the focal: it may give way once, to be checked by the matches."""
+
+
+def map_chunk(
+    keypoints: Sequence[Float[np.ndarray, "_ 2"]],
+    pairs: Sequence[VerifiedPair],
+    camera: MappingCamera,
+    first_pair: tuple[int, int] | None = None,
+    seed: int = 0,
+) -> list[SparseModel]:
+    """All models that incremental mapping finds, largest first; the first pair may be imposed."""
+    import pycolmap
+
+    quiet = pycolmap.logging.minloglevel
+    pycolmap.logging.minloglevel = 3  # a mapper that finds no initial pair says so in its answer
+    try:
+        with pycolmap.Database.open(":memory:") as database:
+            _fill_database(database, keypoints, pairs, camera)
+            manager = pycolmap.ReconstructionManager()
+            options = _mapper_options(camera, first_pair, seed)
+            pycolmap.IncrementalPipeline(options, database, manager).run()
+            models = [_read_model(manager.get(i), keypoints) for i in range(manager.size())]
+    finally:
+        pycolmap.logging.minloglevel = quiet
+    return sorted((m for m in models if len(m)), key=len, reverse=True)
+
+
+def _fill_database(
+    database: Any,
+    keypoints: Sequence[Float[np.ndarray, "_ 2"]],
+    pairs: Sequence[VerifiedPair],
+    camera: MappingCamera,
+) -> None:
+    import pycolmap
+
+    fx, fy, cx, cy = camera.intrinsics
+    width, height = camera.size
+    model, params = ("PINHOLE", [fx, fy, cx, cy]) if camera.fixed else ("SIMPLE_PINHOLE", [fx, cx, cy])
+    written = pycolmap.Camera(camera_id=_CAMERA, model=model, width=width, height=height, params=params)
+    written.has_prior_focal_length = camera.fixed
+    database.write_camera(written, use_camera_id=True)
+    rig = pycolmap.Rig(rig_id=_CAMERA)
+    rig.add_ref_sensor(written.sensor_id)
+    database.write_rig(rig, use_rig_id=True)
+    for position, pixels in enumerate(keypoints):
+        image = pycolmap.Image(name=f"{position:06d}", camera_id=_CAMERA, image_id=position + 1)
+        database.write_image(image, use_image_id=True)
+        frame = pycolmap.Frame(frame_id=position + 1, rig_id=_CAMERA)
+        frame.add_data_id(image.data_id)
+        database.write_frame(frame, use_frame_id=True)
+        database.write_keypoints(position + 1, np.asarray(pixels, np.float32))
+    for pair in pairs:
+        geometry = pycolmap.TwoViewGeometry()
+        geometry.config = int(pycolmap.TwoViewGeometryConfiguration.UNCALIBRATED)
+        geometry.inlier_matches = pair.matches.astype(np.uint32)
+        database.write_two_view_geometry(pair.a + 1, pair.b + 1, geometry)
+
+
+def _mapper_options(camera: MappingCamera, first_pair: tuple[int, int] | None, seed: int) -> Any:
+    """Thresholds for short baselines and few matches: what covered whole chunks of a hand-held walk."""
+    import pycolmap
+
+    options = pycolmap.IncrementalPipelineOptions()
+    options.num_threads, options.extract_colors = 1, False
+    options.min_model_size, options.min_num_matches = 4, 15
+    options.random_seed = options.mapper.random_seed = options.triangulation.random_seed = seed
+    options.mapper.num_threads = 1
+    options.mapper.init_min_num_inliers = 50
+    options.mapper.abs_pose_min_num_inliers = 15
+    options.mapper.abs_pose_min_inlier_ratio = 0.15
+    options.mapper.init_min_tri_angle = 4
+    options.ba_refine_focal_length = not camera.fixed
+    options.mapper.abs_pose_refine_focal_length = not camera.fixed
+    # a focal outside of this is no camera that people film with
+    options.min_focal_length_ratio, options.max_focal_length_ratio = 0.3, 4.0
+    if first_pair is not None:
+        options.init_image_id1, options.init_image_id2 = first_pair[0] + 1, first_pair[1] + 1
+    return options
+
+
+def _read_model(model: Any, keypoints: Sequence[Float[np.ndarray, "_ 2"]]) -> SparseModel:
+    """Plain arrays of a pycolmap reconstruction."""
+    images = [model.images[i] for i in sorted(model.reg_image_ids())]
+    row = {point: k for k, point in enumerate(sorted(model.points3D))}
+    points = np.array([model.points3D[p].xyz for p in row]).reshape(-1, 3)
+    point_of = np.full((len(images), max(map(len, keypoints), default=0)), -1, np.int64)
+    for k, image in enumerate(images):
+        for at in image.get_observation_point2D_idxs():
+            point_of[k, at] = row[image.points2D[at].point3D_id]
+    matrices = np.array([image.cam_from_world().matrix() for image in images]).reshape(-1, 3, 4)
+    params = model.cameras[_CAMERA].params
+    fx, fy, cx, cy = params if len(params) == 4 else (params[0], params[0], params[1], params[2])
+    return SparseModel(
+        np.array([image.image_id - 1 for image in images], np.int64),
+        SE3.from_matrix(torch.from_numpy(matrices)),
+        (float(fx), float(fy), float(cx), float(cy)),
+        points,
+        point_of,
+    )

@@ -1,0 +1,117 @@
+"""Which frames of a chunk are matched with each other, and their verified matches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numba import njit
+
+from geoweaver.datatypes import Features
+
+OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Distances in the sequence at which frames are matched: dense near by, then doubling."""
+_RATIO = 0.8
+_FARTHEST = 0.7
+"""Lowe's ratio and the largest distance of unit descriptors: COLMAP's values."""
+_VERIFY_PX = 2.0
+_FEWEST = 15
+"""Verified matches that a pair needs to count."""
+
+
+@dataclass(frozen=True)
+class VerifiedPair:
+    """Matches of frames a < b (positions in the chunk) that one epipolar geometry explains."""
+
+    a: int
+    b: int
+    matches: Int[np.ndarray, "m 2"]
+    """Rows of the two frames' keypoints."""
+
+
+def chunk_pairs(frames: int, offsets: Sequence[int] = OFFSETS) -> list[tuple[int, int]]:
+    """Pairs of positions in a chunk, sorted."""
+    return sorted((a, a + o) for o in offsets for a in range(frames - o))
+
+
+def unit_descriptors(features: Features) -> Float[torch.Tensor, "n 128"]:
+    """Descriptors of length one, so that a product is a similarity."""
+    descriptors = features.descriptors.float()
+    return torch.nn.functional.normalize(descriptors, eps=1e-6)
+
+
+def match_descriptors(
+    first: Float[torch.Tensor, "n d"], second: Float[torch.Tensor, "m d"]
+) -> Int[np.ndarray, "k 2"]:
+    """Mutual nearest neighbours that pass the ratio test."""
+    if not len(first) or not len(second):
+        return np.zeros((0, 2), np.int64)
+    nearest = _mutual_nearest((first @ second.T).numpy(), _RATIO, _FARTHEST)
+    rows = np.flatnonzero(nearest >= 0)
+    return np.stack([rows, nearest[rows]], 1)
+
+
+@njit(cache=True)
+def _mutual_nearest(similarity: Any, ratio: float, farthest: float) -> Any:
+    """For each row the column that is its best, passes the ratio test and has it as its best; else -1."""
+    rows, columns = similarity.shape
+    best_row = np.zeros(columns, np.int64)
+    best_of_column = np.full(columns, -2.0, np.float32)
+    nearest = np.full(rows, -1, np.int64)
+    for i in range(rows):
+        first, second, at = np.float32(-2.0), np.float32(-2.0), 0
+        for j in range(columns):
+            s = similarity[i, j]
+            if s > second:
+                if s > first:
+                    second, first, at = first, s, j
+                else:
+                    second = s
+            if s > best_of_column[j]:
+                best_of_column[j], best_row[j] = s, i
+        near2, next2 = float(2 - 2 * first), float(2 - 2 * second)
+        if near2 < ratio * ratio * next2 and near2 < farthest * farthest:
+            nearest[i] = at
+    for i in range(rows):
+        if nearest[i] >= 0 and best_row[nearest[i]] != i:
+            nearest[i] = -1
+    return nearest
+
+
+def verify_pair(
+    place: tuple[int, int],
+    first: Float[np.ndarray, "n 2"],
+    second: Float[np.ndarray, "m 2"],
+    matches: Int[np.ndarray, "k 2"],
+) -> VerifiedPair:
+    """The matches that one fundamental matrix explains; none where they are too few to tell."""
+    import cv2
+
+    nothing = VerifiedPair(*place, matches[:0])
+    if len(matches) < _FEWEST:
+        return nothing
+    p, q = first[matches[:, 0]], second[matches[:, 1]]
+    # OpenCV's USAC starts from a fixed seed: the same matches give the same answer
+    _, inlier = cv2.findFundamentalMat(p, q, cv2.USAC_MAGSAC, _VERIFY_PX, 0.999, 2000)
+    kept = matches[inlier.ravel() > 0] if inlier is not None else matches[:0]
+    if len(kept) < _FEWEST:
+        return nothing
+    return VerifiedPair(*place, kept)
+
+
+def verified_pairs(features: Sequence[Features], offsets: Sequence[int] = OFFSETS) -> list[VerifiedPair]:
+    """Match all pairs of a chunk and keep those that an epipolar geometry supports."""
+    units = [unit_descriptors(f) for f in features]
+    keypoints = [pixel_array(f) for f in features]
+    found = []
+    for a, b in chunk_pairs(len(features), offsets):
+        matches = match_descriptors(units[a], units[b])
+        found.append(verify_pair((a, b), keypoints[a], keypoints[b], matches))
+    return [pair for pair in found if len(pair.matches)]
+
+
+def pixel_array(features: Features) -> Float[np.ndarray, "n 2"]:
+    """Keypoints as float64 rows x, y."""
+    return np.ascontiguousarray(features.keypoints.double().numpy())
