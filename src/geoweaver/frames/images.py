@@ -2,6 +2,8 @@
 
 import io
 import math
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +21,19 @@ _FOCAL_35MM, _FOCAL, _PLANE_X, _PLANE_UNIT = 0xA405, 0x920A, 0xA20E, 0xA210
 _EXIF_IFD, _ORIENTATION = 0x8769, 0x0112
 _FILM_DIAGONAL = math.hypot(36, 24)
 _UNIT_MM = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
-_BAD_IMAGE = (OSError, ValueError, SyntaxError, MemoryError, EOFError, Image.DecompressionBombError)
+_BAD_IMAGE = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    MemoryError,
+    EOFError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+)
 """What PIL raises at broken files: its decoders are many, and each has its own way."""
 
 
@@ -91,21 +105,31 @@ def _open(data: bytes, path: Path) -> tuple[Any, Any]:
             image = Image.open(io.BytesIO(data))
         except UnidentifiedImageError:
             image = None
-    if image is not None and not _is_sixteen_bit_colour(image, data):
-        return None, image
-    import cv2
-
-    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
+        if image is not None and not _is_sixteen_bit_colour(image, data):
+            return None, image
+        if image is not None:
+            image.load()  # PIL tells a truncated file, OpenCV does not
+    pixels = _opencv_pixels(data) if image is not None or path.suffix.lower() in (".tif", ".tiff") else None
     if pixels is None or pixels.dtype not in (np.uint8, np.uint16):
         raise UnreadableFrameError(f"{place(path)} is no image that can be read: replace or remove it")
     return (pixels if pixels.ndim == 2 else pixels[..., 2::-1]), None
+
+
+def _opencv_pixels(data: bytes) -> Any:
+    import cv2
+
+    try:
+        return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
+    except cv2.error:
+        return None
 
 
 def _is_sixteen_bit_colour(image: Any, data: bytes) -> bool:
     """A file whose header says 16 bits per colour, which PIL would cut to the upper eight."""
     if image.format == "TIFF":
         bits = image.tag_v2.get(258, 8)
-        return image.mode.startswith("RGB") and max(bits if isinstance(bits, tuple) else (bits,)) == 16
+        deep = max(bits if isinstance(bits, tuple) else (bits,)) == 16
+        return bool(deep and image.mode.startswith("RGB"))
     return image.format == "PNG" and len(data) > 25 and data[24] == 16 and data[25] in (2, 6)
 
 

@@ -62,11 +62,10 @@ class VideoSource:
         self._reached = None
 
     def _seek(self, time: int) -> None:
-        if self._container is None:
+        if self._container is None or self.index.counted:
             self._container, self._stream = open_container(self.path)
         if self.index.counted:
-            start = self._stream.start_time or 0
-            played = decoded_from(self._container, self._stream, start)
+            played = decoded_from(self._container, self._stream, None)
             self._frames = ((count, frame) for count, (_, frame) in enumerate(played))
         else:
             self._frames = decoded_from(self._container, self._stream, time)

@@ -55,24 +55,31 @@ def open_container(path: Path) -> tuple[Any, Any]:
         container.close()
         raise InputError(f"{place(path)} holds no video stream: give {EXPECTED} or a folder of images")
     stream = container.streams.video[0]
+    if stream.codec_context is None:
+        container.close()
+        raise InputError(f"{place(path)} holds a video that cannot be decoded: convert it to H.264")
     stream.codec_context.thread_count = 1
     return container, stream
 
 
 def decoded_from(container: Any, stream: Any, time: int | None) -> Iterator[tuple[int, Any]]:
-    """Frames with their times from a seekable time on; packets that cannot be decoded are passed over."""
+    """Frames with their times from a time on (None: from where a new container stands).
+
+    Packets that cannot be decoded are passed over; a container that cannot seek gives nothing.
+    """
     import av
 
-    if time is not None:
-        container.seek(time, stream=stream, backward=True, any_frame=False)
-    packets = container.demux(stream)
+    try:
+        if time is not None:
+            container.seek(time, stream=stream, backward=True, any_frame=False)
+        packets = container.demux(stream)
+    except av.FFmpegError:
+        return
     while True:
         try:
             packet = next(packets)
             frames = packet.decode()
-        except StopIteration:
-            return
-        except av.EOFError:
+        except (StopIteration, av.EOFError):
             return
         except av.FFmpegError:
             # a demuxer that fails has ended, and says so at the next packet
@@ -85,26 +92,36 @@ def decoded_from(container: Any, stream: Any, time: int | None) -> Iterator[tupl
 
 def index_video(path: Path) -> VideoIndex:
     """Read the packets without decoding, then drop what head or tail cannot deliver."""
+    head, size, turns = _head(path)
     container, stream = open_container(path)
     with container:
         # only these headers count frames; others estimate
         stated = int(stream.frames) if "mp4" in container.format.name else 0
         packets, hidden = _packets(container, stream)
-        playing = islice(decoded_from(container, stream, stream.start_time or 0), _HEAD)
+        starts = tuple(sorted(time for time, start in packets.items() if start))
+        if not _tells_time(packets, head) or not _can_seek(container, stream, head[0]):
+            return _index_by_counting(path, size, turns)
+        last = _last_time(container, stream, starts, head[-1])
+        kept = tuple(sorted(t for t in packets if t not in hidden and head[0] <= t <= last))
+        notes = _notes(path, stated, len(kept), len(hidden))
+        return VideoIndex(kept, starts, Fraction(stream.time_base), size, turns, notes=notes)
+
+
+def _head(path: Path) -> tuple[list[int], tuple[int, int], int]:
+    """Times of the first frames that come out, upright size and turns."""
+    container, stream = open_container(path)
+    with container:
+        playing = islice(decoded_from(container, stream, None), _HEAD)
         first = next(playing, None)
         if first is None:
             raise InputError(
                 f"{place(path)}: no frame of the video can be decoded: convert it or give images"
             )
-        size, turns = _shape(stream, first[1])
-        head = [first[0], *(time for time, _ in playing)]
-        if not _tells_time(packets, head):
-            return _index_by_counting(container, stream, size, turns)
-        starts = tuple(sorted(time for time, start in packets.items() if start))
-        last = _last_time(container, stream, starts, head[-1])
-        kept = tuple(sorted(t for t in packets if t not in hidden and head[0] <= t <= last))
-        notes = _notes(path, stated, len(kept), len(hidden))
-        return VideoIndex(kept, starts, Fraction(stream.time_base), size, turns, notes=notes)
+        return [first[0], *(time for time, _ in playing)], *_shape(stream, first[1])
+
+
+def _can_seek(container: Any, stream: Any, time: int) -> bool:
+    return next(decoded_from(container, stream, time), None) is not None
 
 
 def _tells_time(packets: dict[int, bool], decoded: list[int]) -> bool:
@@ -113,10 +130,12 @@ def _tells_time(packets: dict[int, bool], decoded: list[int]) -> bool:
     return any(packets.values()) and increasing and all(time in packets for time in decoded)
 
 
-def _index_by_counting(container: Any, stream: Any, size: tuple[int, int], turns: int) -> VideoIndex:
+def _index_by_counting(path: Path, size: tuple[int, int], turns: int) -> VideoIndex:
     """The slow way, for containers without sound times (avi): one decode of everything, frame by frame."""
-    count = sum(1 for _ in decoded_from(container, stream, stream.start_time or 0))
-    tick = 1 / Fraction(stream.average_rate or 25)
+    container, stream = open_container(path)
+    with container:
+        count = sum(1 for _ in decoded_from(container, stream, None))
+        tick = 1 / Fraction(stream.average_rate or 25)
     return VideoIndex(tuple(range(count)), (0,), tick, size, turns, counted=True)
 
 
@@ -162,7 +181,7 @@ def _shape(stream: Any, frame: Any) -> tuple[tuple[int, int], int]:
 def _notes(path: Path, stated: int, kept: int, hidden: int) -> tuple[str, ...]:
     notes = []
     if hidden:
-        notes.append(f"{place(path)}: {hidden} stored frames lie outside what the file presents (edit list)")
+        notes.append(f"{place(path)}: {hidden} of the stored frames are not presented (edit list): left out")
     if stated > kept + hidden:
         missing = stated - kept - hidden
         notes.append(f"{place(path)}: the last {missing} of {stated} frames are damaged or missing: left out")
