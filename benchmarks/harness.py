@@ -28,9 +28,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_results(
-    name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS, **more: Any
-) -> Path:
+def write_results(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS, **more: Any) -> Path:
     """Write NAME.json: the command, the date, the machine, the rows, and whatever sums them up."""
     command = shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]])
     date = datetime.now(UTC).isoformat(timespec="seconds")

@@ -21,7 +21,11 @@ _import_hook._is_no_type_check = _is_unchecked_or_compiled
 install_import_hook("geoweaver", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 # one thread per process, as in the product's workers: xdist already fills the cores
-for _name, _value in (("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
+for _name, _value in (
+    ("OPENBLAS_NUM_THREADS", "1"),
+    ("OMP_NUM_THREADS", "1"),
+    ("OMP_WAIT_POLICY", "PASSIVE"),
+):
     os.environ.setdefault(_name, _value)
 # a busy machine is slow, not wrong
 settings.register_profile("geoweaver", deadline=None)

@@ -1,6 +1,7 @@
 """The nouns: frozen values that the stages exchange; shapes are in the annotations (see docs/conventions.md).
 
-Letters in shapes: F physical frames, N observations, K chunks, E edges, M matches, G camera groups, n frames of one chunk.
+Letters in shapes: F physical frames, N observations, K chunks, E edges, M matches, G camera groups, n frames
+of one chunk.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from geoweaver.geometry import SE3, Sim3
 
 @dataclass(frozen=True)
 class Camera:
-    """One physical camera: COLMAP's model name and parameters at the original image size, and what its rectified images are."""
+    """One physical camera: COLMAP's model and parameters at the original size, and how it was rectified."""
 
     model: str
     params: tuple[float, ...]
@@ -25,7 +26,7 @@ class Camera:
     calibrated: bool = False
     """True where the user gave the intrinsics: then no focal is ever corrected."""
     rectified: tuple[float, float, float, float] | None = None
-    """(fx, fy, cx, cy) of the pinhole images that every later stage sees; None where they are the originals."""
+    """(fx, fy, cx, cy) of the pinhole images that later stages see; None where they are the originals."""
     focal_hint: bool = False
     """True where the focal comes from the image files (EXIF); neither this nor `calibrated`: a mere guess."""
 
@@ -46,7 +47,7 @@ class MaskSource(Protocol):
 
 @dataclass(frozen=True)
 class Frames:
-    """An ordered sequence: names, times, which camera took each frame, which are keyframes; pixels on demand."""
+    """An ordered sequence: names, times, cameras, keyframes; pixels on demand (I_i, g(i))."""
 
     names: tuple[str, ...]
     timestamps: Float[Tensor, "F"]
@@ -71,7 +72,7 @@ class Frames:
 
 @dataclass(frozen=True)
 class Features:
-    """One frame's local features: positions in the rectified image (corner origin), RootSIFT times 512 in a byte."""
+    """One frame's local features: positions in the rectified image, RootSIFT times 512 in a byte."""
 
     keypoints: Float[Tensor, "n 2"]
     descriptors: UInt8[Tensor, "n 128"]
@@ -97,7 +98,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkPrior:
-    """What a prior model says of one chunk, or of one sound piece of it (G_i, Eq. local_priors); depth 0 = unknown."""
+    """What a prior says of a chunk, or of a sound piece of it; depth 0 = unknown (G_i, Eq. local_priors)."""
 
     frame: Int[Tensor, "n"]
     depth: Float[Tensor, "n H W"]
@@ -122,7 +123,7 @@ class Observations:
     cam_from_chunk: SE3
     intrinsics: Float[Tensor, "N 4"]
     confidence: Float[Tensor, "N"]
-    """Mean of the valid confidence, normalised by the prior's adapter: it elects the canonical observation."""
+    """Mean of the valid confidence, normalised by the prior's adapter: elects the canonical observation."""
     size: tuple[int, int]
     """(width, height) that intrinsics and matched pixels refer to."""
 
@@ -159,7 +160,7 @@ class ViewGraph:
 
 @dataclass(frozen=True)
 class Matches:
-    """Dense matches of physical frames, sorted by edge: pixel_i in the edge's first frame, pixel_j in its second (M_ij)."""
+    """Dense matches, sorted by edge: pixel_i in the edge's first frame, pixel_j in its second (M_ij)."""
 
     edge: Int[Tensor, "M"]
     pixel_i: Float[Tensor, "M 2"]
@@ -173,7 +174,7 @@ class Matches:
 
 @dataclass(frozen=True)
 class Correspondences:
-    """One flat table, sorted by edge, with the depth already read at both pixels: all that the optimiser needs (Eq. match_weight)."""
+    """All that the optimiser needs: one table, sorted by edge, depth already read (Eq. match_weight)."""
 
     edge: Int[Tensor, "M"]
     observation_i: Int[Tensor, "M"]
@@ -194,7 +195,7 @@ class Correspondences:
 
 @dataclass(frozen=True)
 class ChunkLayout:
-    """Where each chunk lies: one similarity per chunk (S_k); chunks of different components are not tied to each other."""
+    """Where each chunk lies: one similarity per chunk (S_k); components are not tied to each other."""
 
     world_from_chunk: Sim3
     component: Int[Tensor, "K"]
@@ -255,7 +256,7 @@ class Reconstruction:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Cameras of some frames, as files hold them: matched to another trajectory by name, else by time, else by index."""
+    """Cameras of some frames, as files hold them: matched to others by name, else by time, else by index."""
 
     cam_from_world: SE3
     index: Int[Tensor, "n"]

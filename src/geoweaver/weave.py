@@ -8,10 +8,15 @@ from jaxtyping import Int
 from torch import Tensor
 
 from geoweaver.assembly.alignment import AlignmentConfig, align_with_loops
-from geoweaver.assembly.frame_refinement import FrameRefinementConfig, FrameSetup, frame_problem, refine_frames
+from geoweaver.assembly.frame_refinement import (
+    FrameRefinementConfig,
+    FrameSetup,
+    frame_problem,
+    refine_frames,
+)
 from geoweaver.assembly.frames_start import FrameStart, start_frames
 from geoweaver.assembly.links import LinkConfig
-from geoweaver.assembly.loops import long_range_pairs, fitting_pairs
+from geoweaver.assembly.loops import fitting_pairs, long_range_pairs
 from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs
 from geoweaver.assembly.sequential import initialise_chunks
 from geoweaver.assembly.trust import Trust, TrustConfig, judge_frames
@@ -92,19 +97,25 @@ def weave(
 ) -> Woven:
     """Stages 1 to 3 of the paper on one sequence."""
     if not len(observations):
-        raise DegenerateError("the prior predicted no frame at all: check the input images, or try another --prior")
+        raise DegenerateError(
+            "the prior predicted no frame at all: check the input images, or try another --prior"
+        )
     tables = make_tables(observations, graph, matches, read, len(group), config.sampling, seed)
     local = tables.observations
 
     stage1, _, report1 = initialise_chunks(tables.crossing, local, graph.kind, config.links, seed)
     stage2, report2 = align_with_loops(tables.crossing, local, graph.kind, stage1, config.alignment, seed)
-    begin = start_frames(tables.frames, local, stage2, tables.canonical, group, calibrated, config.shared_focal)
+    begin = start_frames(
+        tables.frames, local, stage2, tables.canonical, group, calibrated, config.shared_focal
+    )
     state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config)
 
     problem = frame_problem(kept, begin.setup, config.refinement, config.refinement.phases[-1])
     component = stage2.component[local.chunk[tables.canonical.clamp(min=0)]]
     trust = judge_frames(problem, state, component, local.size, config.trust)
-    return Woven(stage1, stage2, begin.state, state, begin.setup, kept, trust, tables, (report1, report2, *reports3))
+    return Woven(
+        stage1, stage2, begin.state, state, begin.setup, kept, trust, tables, (report1, report2, *reports3)
+    )
 
 
 def make_tables(
@@ -137,7 +148,7 @@ def make_tables(
 def _refine(
     begin: FrameStart, graph: ViewGraph, rejected: tuple[int, ...], size: tuple[int, int], config: WeaveConfig
 ) -> tuple[FrameState, PairMatches, list[StageReport]]:
-    """Stage 3: after the coarse phase every long-range edge is judged once more, those that Stage 2 rejected too."""
+    """Stage 3; after its coarse phase all long-range edges are judged anew, rejected ones too."""
     refinement, every = config.refinement, begin.matches
     wrong = torch.isin(every.edge, torch.tensor(rejected, dtype=torch.long))
     coarse, fine = refinement.phases[:1], refinement.phases[1:]

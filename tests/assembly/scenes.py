@@ -1,4 +1,4 @@
-"""A small exact scene for the stages: points on a wavy wall, cameras on an arc, chunks in gauges of their own."""
+"""A small exact scene for the stages: a wavy wall, cameras on an arc, chunks in gauges of their own."""
 
 from dataclasses import dataclass
 
@@ -25,9 +25,14 @@ class Scene:
 
 
 def scene(
-    frames: int = 21, per_chunk: int = 8, points: int = 60, noise: float = 0.0, seed: int = 0, unit: float = 1.0
+    frames: int = 21,
+    per_chunk: int = 8,
+    points: int = 60,
+    noise: float = 0.0,
+    seed: int = 0,
+    unit: float = 1.0,
 ) -> Scene:
-    """Chunks share one frame; `noise` is the relative depth error and, in pixels times ten, the match error."""
+    """Chunks share one frame; `noise` is the relative depth error and, times ten, the match error (px)."""
     g = torch.Generator().manual_seed(seed)
     d = torch.float64
     s = torch.linspace(0, 1, frames, dtype=d)
@@ -35,7 +40,9 @@ def scene(
     omega = torch.stack([0.05 * torch.sin(3 * s), 0.3 * (s - 0.5), 0.02 * s], -1)
     rotation = SE3.exp(torch.cat([torch.zeros(frames, 3, dtype=d), omega], -1)).rotation
     cameras = SE3(rotation, -(rotation @ centre[..., None]).squeeze(-1))
-    xy = torch.rand(points * frames, 2, generator=g, dtype=d) * torch.tensor([10.0, 4.0]) - torch.tensor([3.0, 2.0])
+    xy = torch.rand(points * frames, 2, generator=g, dtype=d) * torch.tensor([10.0, 4.0]) - torch.tensor(
+        [3.0, 2.0]
+    )
     z = 3.5 + torch.sin(xy[:, 0]) + 0.5 * torch.cos(2 * xy[:, 1])
     cloud = torch.cat([xy, z[:, None]], -1) * unit
     chunks = []
@@ -60,7 +67,9 @@ def scene(
         keep = seen.nonzero().squeeze(1)[:points]
         for a in (frame == i).nonzero().squeeze(1).tolist():
             for b in (frame == j).nonzero().squeeze(1).tolist():
-                columns = _row(g, edge, a, b, pixel_i, pixel_j, depth_i, depth_j, keep, gauge.scale[chunk], noise)
+                columns = _row(
+                    g, edge, a, b, pixel_i, pixel_j, depth_i, depth_j, keep, gauge.scale[chunk], noise
+                )
                 if chunk[a] != chunk[b]:
                     rows["chunk"].append(columns)
                 if a == canonical[i] and b == canonical[j]:
@@ -85,7 +94,8 @@ def _row(g, edge, a, b, pixel_i, pixel_j, depth_i, depth_j, keep, scale, noise):
     return torch.cat(
         [
             torch.stack([edge * ones, a * ones, b * ones], -1), pixel_i[keep], pixel_j[keep] + jitter,
-            (depth_i[keep] / scale[a] * (1 + wobble[0]))[:, None], (depth_j[keep] / scale[b] * (1 + wobble[1]))[:, None],
+            (depth_i[keep] / scale[a] * (1 + wobble[0]))[:, None],
+            (depth_j[keep] / scale[b] * (1 + wobble[1]))[:, None],
             torch.rand(n, 1, generator=g, dtype=torch.float64) + 0.1,
         ],
         -1,
@@ -94,4 +104,6 @@ def _row(g, edge, a, b, pixel_i, pixel_j, depth_i, depth_j, keep, scale, noise):
 
 def _table(parts: list[torch.Tensor]) -> Correspondences:
     t = torch.cat(parts)
-    return Correspondences(t[:, 0].long(), t[:, 1].long(), t[:, 2].long(), t[:, 3:5], t[:, 5:7], t[:, 7], t[:, 8], t[:, 9])
+    return Correspondences(
+        t[:, 0].long(), t[:, 1].long(), t[:, 2].long(), t[:, 3:5], t[:, 5:7], t[:, 7], t[:, 8], t[:, 9]
+    )

@@ -6,7 +6,12 @@ import torch
 
 from geoweaver.assembly import adam
 from geoweaver.assembly.blocks import BlockSystem
-from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig, align_chunks, chunk_problem, first_of_each
+from geoweaver.assembly.chunk_alignment import (
+    ChunkAlignmentConfig,
+    align_chunks,
+    chunk_problem,
+    first_of_each,
+)
 from geoweaver.assembly.frame_refinement import FrameRefinementConfig, frame_problem, refine_frames
 from geoweaver.assembly.frames_start import start_frames
 from geoweaver.assembly.pairs import group_pairs
@@ -68,7 +73,9 @@ def test_frame_gradient_is_the_derivative(phase: int) -> None:
         delta[frame, axis] = h
         moved = SE3.exp(delta[:, :6]) @ state.cam_from_world
         return problem.loss(
-            FrameState(moved, state.depth_scale + delta[:, 6], state.depth_shift + delta[:, 7], state.focal_delta)
+            FrameState(
+                moved, state.depth_scale + delta[:, 6], state.depth_shift + delta[:, 7], state.focal_delta
+            )
         )
 
     for frame in (0, 5, 11, 20):
@@ -81,7 +88,11 @@ def test_frame_gradient_is_the_derivative(phase: int) -> None:
             for h in (1e-4, -1e-4):
                 focal = state.focal_delta.clone()
                 focal[g, axis] += h
-                ends.append(problem.loss(FrameState(state.cam_from_world, state.depth_scale, state.depth_shift, focal)))
+                ends.append(
+                    problem.loss(
+                        FrameState(state.cam_from_world, state.depth_scale, state.depth_shift, focal)
+                    )
+                )
             numeric = (ends[0] - ends[1]) / 2e-4
             assert numeric == pytest.approx(float(system.corner_gradient[2 * g + axis]), rel=1e-3, abs=1e-9)
 
@@ -94,9 +105,13 @@ def centres_error(estimate: SE3, truth: SE3) -> float:
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_lm_finds_the_exact_layout(unit: float) -> None:
     s = scene(unit=unit)
-    start = ChunkLayout(perturbed(s.world_from_chunk, 0.15), torch.zeros(len(s.world_from_chunk), dtype=torch.long))
+    start = ChunkLayout(
+        perturbed(s.world_from_chunk, 0.15), torch.zeros(len(s.world_from_chunk), dtype=torch.long)
+    )
     layout, report = align_chunks(group_pairs(s.chunk_table), s.observations, start, ChunkAlignmentConfig())
-    assert torch.allclose(layout.world_from_chunk.scale / s.world_from_chunk.scale, torch.ones(1).double(), atol=1e-3)
+    assert torch.allclose(
+        layout.world_from_chunk.scale / s.world_from_chunk.scale, torch.ones(1).double(), atol=1e-3
+    )
     assert report.median_px < 0.02
     assert report.objective[-1] < 0.2 * report.objective[0]
 
@@ -114,7 +129,9 @@ def test_lm_refines_shaken_frames(calibrated: bool) -> None:
 
 def test_adam_descends_the_same_objective() -> None:
     s = scene(noise=0.01)
-    start = ChunkLayout(perturbed(s.world_from_chunk, 0.05), torch.zeros(len(s.world_from_chunk), dtype=torch.long))
+    start = ChunkLayout(
+        perturbed(s.world_from_chunk, 0.05), torch.zeros(len(s.world_from_chunk), dtype=torch.long)
+    )
     matches = group_pairs(s.chunk_table)
     rule = StopRule(most=150, window=200, median_only=True)
     config = ChunkAlignmentConfig(solver="adam", adam_rule=rule)
@@ -132,7 +149,9 @@ def test_adam_stand_in_has_the_gradient() -> None:
     problem = frame_problem(start.matches, start.setup, config, config.phases[1])
     state = shaken(start.state, 0.01)
     shift = state.cam_from_world.translation.clone().requires_grad_()
-    live = FrameState(SE3(state.cam_from_world.rotation, shift), state.depth_scale, state.depth_shift, state.focal_delta)
+    live = FrameState(
+        SE3(state.cam_from_world.rotation, shift), state.depth_scale, state.depth_shift, state.focal_delta
+    )
     _, stand_in = adam._objective(problem, live, problem.parameters)
     (gradient,) = torch.autograd.grad(stand_in, shift)
     h = 1e-6
@@ -141,8 +160,17 @@ def test_adam_stand_in_has_the_gradient() -> None:
         for sign in (h, -h):
             t = shift.detach().clone()
             t[frame, axis] += sign
-            ends.append(problem.loss(FrameState(SE3(state.cam_from_world.rotation, t), *[getattr(state, n) for n in ("depth_scale", "depth_shift", "focal_delta")])))
-        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx(float(gradient[frame, axis]), rel=1e-3, abs=1e-8)
+            ends.append(
+                problem.loss(
+                    FrameState(
+                        SE3(state.cam_from_world.rotation, t),
+                        *[getattr(state, n) for n in ("depth_scale", "depth_shift", "focal_delta")],
+                    )
+                )
+            )
+        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx(
+            float(gradient[frame, axis]), rel=1e-3, abs=1e-8
+        )
 
 
 def test_two_level_solve_equals_the_dense_one() -> None:

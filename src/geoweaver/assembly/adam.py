@@ -1,7 +1,8 @@
 """The paper's optimiser as written, on the same objective: the reference that lm is measured against.
 
-The pair sums give the exact gradient in each pair's local parameters. It is handed to autograd through a linear stand-in
-with the same gradient, so Adam steps in the paper's own variables without keeping a graph of millions of matches.
+The pair sums give the exact gradient in each pair's local parameters. It is handed to autograd through a
+linear stand-in with the same gradient, so Adam steps in the paper's own variables without keeping a graph of
+millions of matches.
 """
 
 import time
@@ -30,7 +31,7 @@ def align(
     config: "ChunkAlignmentConfig",
     watch: Callable[[Sim3, float], None] | None,
 ) -> tuple[Sim3, Progress, str]:
-    """Stage 2 in alpha = log s, 6D rotation and translation."""
+    """Stage 2 in alpha = log s, 6D rotation and translation (Eq. sim3)."""
     alpha, r6, t = (
         x.clone().requires_grad_()
         for x in (start.scale.log(), r6_from_matrix(start.rotation), start.translation)
@@ -66,7 +67,7 @@ def refine(
     def state() -> FrameState:
         return FrameState(SE3(matrix_from_6d(r6), t), a, b, focal)
 
-    # Focal lengths are hundreds of pixels: their rate is taken relative to them, as MBA's larger rate for intrinsics does.
+    # Focal lengths are hundreds of pixels: their rate is relative to them, as MBA's is larger for intrinsics.
     pixels = float(problem.intrinsics[:, :2].mean())
     groups: list[dict[str, Any]] = [{"params": [r6, t, a, b], "lr": learning_rate}]
     if not problem.calibrated:

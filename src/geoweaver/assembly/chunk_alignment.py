@@ -1,4 +1,4 @@
-"""Stage 2: one similarity per chunk, all chunks at once, the first of each component held (Eqs. sim3, aligned_pose)."""
+"""Stage 2: one similarity per chunk, the first of each component held (Eqs. sim3, aligned_pose)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -71,6 +71,7 @@ class ChunkProblem:
     held: Bool[Tensor, "K"]
 
     def geometry(self, layout: Sim3) -> PairGeometry:
+        """cam_j_from_cam_i of every pair by way of its chunks' places (Eq. aligned_pose)."""
         i, j, obs = self.matches.observation_i, self.matches.observation_j, self.observations
         to_j = Sim3.from_se3(obs.cam_from_chunk[j])
         from_i = Sim3.from_se3(obs.cam_from_chunk[i].inverse())
@@ -86,7 +87,7 @@ class ChunkProblem:
         return residual_median(self.matches, self.geometry(layout), self.objective)
 
     def linearise(self, layout: Sim3) -> tuple[float, BlockSystem]:
-        """Local increments S <- S exp(delta): a chunk far from the origin is as well conditioned as one at it."""
+        """Increments S <- S exp(delta): a chunk far from the origin is as well conditioned as one at it."""
         geometry, obs = self.geometry(layout), self.observations
         sums = pair_sums(self.matches, geometry, self.objective, self.norm, 7)
         assert sums.gradient is not None and sums.normal is not None

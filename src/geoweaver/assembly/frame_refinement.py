@@ -1,4 +1,4 @@
-"""Stage 3: every frame's pose and affine depth and every camera's focal, first with each frame voting equally, then over the whole graph."""
+"""Stage 3: each frame's pose and affine depth, each camera's focal; frames vote first, then matches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -44,8 +44,8 @@ class Phase:
 
 
 def _phases() -> tuple[Phase, ...]:
-    """Coarse as the paper's table; fine in true pixels. The 3D term fades: a prior's depth errs alike over whole regions,
-    so its agreement is worth little beside matches that are right to a pixel (docs/decisions/0004)."""
+    """Coarse as the paper's table; fine in true pixels, the 3D term faded (docs/decisions/0004)."""
+    # A prior's depth errs alike over whole regions: its agreement is worth little beside a pixel's.
     return (
         Phase("coarse refinement", Kernel(15.0, 250, 2.0, "log1p"), True, 0.1),
         Phase("fine refinement", Kernel(30.0, 600, 3.0), False, 0.02, True),
@@ -81,8 +81,8 @@ class FrameRefinementConfig:
     focal_prior: float = 0.1
     """lambda_f, per camera, on the correction over the focal length."""
     aspect_prior: float = 10.0
-    """Weight of the squared difference between the relative corrections of fx and fy: pixels are square, and a walk with
-    little pitch leaves fy alone undetermined."""
+    """Weight of the squared difference between the relative corrections of fx and fy: pixels are square, and
+    a walk with little pitch leaves fy alone undetermined."""
     matches_first: int = 96
     """Matches per pair in all of lm's iterations but the last phase's last ones, which use every match."""
     lm_rule: StopRule = field(default_factory=lambda: StopRule(most=40))
@@ -136,6 +136,7 @@ class FrameProblem:
         return 11 if self.setup.calibrated else 15
 
     def geometry(self, state: FrameState) -> PairGeometry:
+        """cam_j_from_cam_i of every pair, with its corrected cameras and depths."""
         i, j = self.matches.observation_i, self.matches.observation_j
         K = corrected_intrinsics(self.setup, state)
         z = Sim3.from_se3(state.cam_from_world[j] @ state.cam_from_world[i].inverse())
@@ -154,6 +155,7 @@ class FrameProblem:
         )
 
     def loss(self, state: FrameState) -> float:
+        """Eq. final_objective."""
         sums = pair_sums(self.matches, self.geometry(state), self.objective, self.norm, 0)
         return sums.loss() + float(self.regulariser(state))
 
@@ -266,7 +268,8 @@ def _focal_stiffness(focal: Float[Tensor, "G 2"], config: FrameRefinementConfig)
     own = config.focal_prior * torch.eye(2, dtype=torch.float64)
     aspect = config.aspect_prior * torch.tensor([[1.0, -1], [-1, 1]], dtype=torch.float64)
     blocks = 2 / G * (own + aspect) / (focal[:, :, None] * focal[:, None, :])
-    return torch.block_diag(*blocks)
+    stiffness: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
+    return stiffness
 
 
 def similarity_basis(state: FrameState, setup: FrameSetup) -> Float[Tensor, "F 8 7"]:
@@ -308,7 +311,7 @@ def refine_frames(
                 len(progress.losses) - 1,
                 why,
                 progress.seconds[-1],
-            )  # fmt: skip
+            )
         )
     return FrameState(
         state.cam_from_world.orthonormalised(), state.depth_scale, state.depth_shift, state.focal_delta

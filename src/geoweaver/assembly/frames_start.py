@@ -31,7 +31,7 @@ def start_frames(
     calibrated: bool,
     shared_focal: bool = True,
 ) -> FrameStart:
-    """Eq. stage3_initialization; `shared_focal=False` starts from each frame's own focal, as the paper's text."""
+    """Eq. stage3_initialization; `shared_focal=False` starts from each frame's own focal, as the paper."""
     seen = canonical >= 0
     observation = canonical.clamp(min=0)
     chunk = observations.chunk[observation]
@@ -58,13 +58,17 @@ def start_frames(
 
 
 def _contiguous(chunk: Tensor) -> Tensor:
-    return torch.unique(chunk, return_inverse=True)[1]
+    number: Tensor = torch.unique(chunk, return_inverse=True)[1]
+    return number
 
 
 def interpolate_cameras(
-    cameras: SE3, seen: Bool[Tensor, "F"], times: Float[Tensor, "F"] | None = None, chain: Int[Tensor, "F"] | None = None
+    cameras: SE3,
+    seen: Bool[Tensor, "F"],
+    times: Float[Tensor, "F"] | None = None,
+    chain: Int[Tensor, "F"] | None = None,
 ) -> SE3:
-    """Unseen frames lie on the geodesic between the seen ones before and after them in time, of the same physical camera."""
+    """Unseen frames lie on the geodesic between the seen ones of their camera before and after them."""
     times = torch.arange(len(seen), dtype=torch.float64) if times is None else times
     chain = torch.zeros(len(seen), dtype=torch.long) if chain is None else chain
     rotation, translation = cameras.rotation.clone(), cameras.translation.clone()

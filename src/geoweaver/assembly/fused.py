@@ -1,4 +1,4 @@
-"""The same sums as residuals.accumulate in one compiled pass over the matches: no temporaries, pairs in parallel.
+"""The sums of residuals.accumulate in one compiled pass over the matches: no temporaries, pairs in parallel.
 
 Each pair is summed by one thread in its own order, so the bytes do not depend on the number of threads.
 """
@@ -27,7 +27,7 @@ def accumulate(
     parameters: int,
     curvature: bool = True,
 ) -> PairSums:
-    """Loss of every pair; in its first `parameters` local parameters also gradient and, if asked, normal matrix."""
+    """Loss of every pair; in its first `parameters` local parameters also gradient and, if asked, normal."""
     count = len(matches)
     losses, gradient = np.zeros((count, 2)), np.zeros((count, parameters))
     normal = np.zeros((count, parameters, parameters) if curvature else (0, 0, 0))
@@ -50,7 +50,7 @@ def signed_gradients(
 ) -> Tensor:  # fmt: skip
     """Each pair's gradient (P n draws, at most 64) with a random sign for every cell of every few frames.
 
-    Matches that read the same cell (side alike[0] pixels) of the same alike[1] frames get one sign, in all pairs.
+    Matches that read one cell (side alike[0] pixels) of the same alike[1] frames get one sign, in all pairs.
     """
     out = np.zeros((len(matches), parameters, draws))
     _signed_gradients(
@@ -62,7 +62,7 @@ def signed_gradients(
 
 
 def row_errors(matches: PairMatches, geometry: PairGeometry) -> tuple[Tensor, Tensor]:
-    """Each row's larger reprojection error (inf behind the camera) and 3D error over depth (nan where a depth is missing)."""
+    """Each row's larger reprojection error (inf behind a camera), 3D error over depth (nan without)."""
     pixels = np.full((matches.rows, 2), np.nan, np.float32)
     points = np.full(matches.rows, np.nan, np.float32)
     _row_errors(*_columns(matches)[:-1], *_estimate(geometry), True, 1, pixels, points)
@@ -107,12 +107,6 @@ def _softplus(x: float) -> float:
 @njit(cache=True)
 def _sigmoid(x: float) -> float:
     return 0.0 if x < -36.0 else 1.0 / (1.0 + math.exp(-x))
-
-
-@njit(cache=True)
-def _loss(r: float, k: Any) -> float:
-    e = math.log1p(r) if k[3] > 0.5 else r
-    return k[2] / k[0] * (_softplus((e - k[1]) / k[2]) - _softplus((e - k[0] - k[1]) / k[2]))
 
 
 @njit(cache=True)
@@ -195,6 +189,7 @@ def _add_match(J: Any, e: Any, pull: Any, bend: Any, H: Any, g: Any, rows: int, 
 @njit(cache=True)
 def _weigh(rn: float, scale: float, k: Any, first: int, last: int, pull: Any, bend: Any) -> float:
     """Sets the rows' pull (gradient) and bend (curvature) and returns the loss of one residual."""
+    loss: float
     loss, slope = _loss_and_slope(rn, k)
     slope *= scale
     for row in range(first, last):
@@ -204,8 +199,9 @@ def _weigh(rn: float, scale: float, k: Any, first: int, last: int, pull: Any, be
 
 @njit(cache=True, fastmath={"contract", "reassoc", "nsz"})
 def _match_rows(
-    ui: Any, uj: Any, di: float, dj: float, w2: float, w3: float, s: float, R: Any, t: Any, A: Any, B: Any, f: Any,
-    k2: Any, k3: Any, both: bool, n: int, scratch: Any, D: Any, Dj: Any, DY: Any, J: Any, e: Any, pull: Any, bend: Any,
+    ui: Any, uj: Any, di: float, dj: float, w2: float, w3: float,
+    s: float, R: Any, t: Any, A: Any, B: Any, f: Any, k2: Any, k3: Any, both: bool, n: int,
+    scratch: Any, D: Any, Dj: Any, DY: Any, J: Any, e: Any, pull: Any, bend: Any,
 ) -> tuple[float, float]:  # fmt: skip
     """The seven residual rows of one match (two forward, two backward, three in space) and its two losses."""
     ray_i, ray_j, X, Y, fwd, bwd = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
@@ -299,7 +295,8 @@ def _backward_motion(Y: Any, DY: Any, s: float, R: Any, D: Any) -> None:
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def _sum_pairs(
-    start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any, zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
+    start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any,
+    zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
     c2: Any, c3: Any, k2: Any, k3: Any, both: bool, n: int, losses: Any, gradient: Any, normal: Any,
 ) -> None:  # fmt: skip
     for p in prange(len(start) - 1):
@@ -312,7 +309,8 @@ def _sum_pairs(
             if w[m] <= 0.0:
                 continue
             loss2, loss3 = _match_rows(
-                ui[m], uj[m], di[m], dj[m], w[m] * c2[p], w[m] * c3[p], zs[p], zR[p], zt[p], Ki[p], Kj[p], aff[p],
+                ui[m], uj[m], di[m], dj[m], w[m] * c2[p], w[m] * c3[p],
+                zs[p], zR[p], zt[p], Ki[p], Kj[p], aff[p],
                 k2, k3, both, n, scratch, D, Dj, DY, J, e, pull, bend,
             )  # fmt: skip
             total2 += loss2
@@ -342,7 +340,8 @@ def _hash(frame: int, x: int, y: int) -> Any:
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def _signed_gradients(
-    start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any, zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
+    start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any,
+    zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
     c2: Any, c3: Any, k2: Any, k3: Any, both: bool, n: int, frame_i: Any, frame_j: Any, cell: float, out: Any,
 ) -> None:  # fmt: skip
     draws = out.shape[2]
@@ -354,7 +353,8 @@ def _signed_gradients(
             if w[m] <= 0.0:
                 continue
             _match_rows(
-                ui[m], uj[m], di[m], dj[m], w[m] * c2[p], w[m] * c3[p], zs[p], zR[p], zt[p], Ki[p], Kj[p], aff[p],
+                ui[m], uj[m], di[m], dj[m], w[m] * c2[p], w[m] * c3[p],
+                zs[p], zR[p], zt[p], Ki[p], Kj[p], aff[p],
                 k2, k3, both, n, scratch, D, Dj, DY, J, e, pull, bend,
             )  # fmt: skip
             from_i = _hash(frame_i[p], int(ui[m, 0] / cell), int(ui[m, 1] / cell))

@@ -12,6 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
+_ROWS = 16384
+"""Matches per block of `weighted_cdf`: bounds its memory to about 100 MB."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -45,7 +48,7 @@ class Kernel:
 
 
 def threshold_loss(residual: Float[Tensor, "*m"], kernel: Kernel) -> Float[Tensor, "*m"]:
-    """Each match's share of Eq. cdf_loss by the sum over all thresholds: the reference, L times the memory."""
+    """Each match's share, summed over the thresholds: the reference (Eqs. logistic_smoothing, cdf_loss)."""
     e = kernel.mapped(residual)
     tau = kernel.step * torch.arange(1, kernel.bins + 1, dtype=e.dtype, device=e.device)
     return 1 - torch.sigmoid((tau - e[..., None]) / kernel.beta).mean(-1)
@@ -66,7 +69,7 @@ def cdf_slope(residual: Float[Tensor, "*m"], kernel: Kernel) -> Float[Tensor, "*
 
 
 def curvature(residual: Float[Tensor, "*m"], kernel: Kernel) -> Float[Tensor, "*m"]:
-    """Weight of r^2/2 in the quadratic that touches the loss at r and lies above it (iteratively re-weighted least squares)."""
+    """Weight of r^2/2 in the quadratic that touches the loss at r and lies above it."""
     return cdf_slope(residual, kernel) / residual.clamp(min=kernel.beta / 2)
 
 
@@ -76,7 +79,8 @@ def weighted_cdf(
     """F(tau_l) over all matches (Eq. weighted_cdf), block by block so that memory stays bounded."""
     tau = kernel.step * torch.arange(1, kernel.bins + 1, dtype=torch.float64, device=residual.device)
     total = torch.zeros_like(tau)
-    for rows in torch.arange(len(residual), device=residual.device).split(16384):
+    for first in range(0, len(residual), _ROWS):
+        rows = slice(first, first + _ROWS)
         e = kernel.mapped(residual[rows].double())
         total += weight[rows].double() @ torch.sigmoid((tau - e[:, None]) / kernel.beta)
     return total / (weight.double().sum() + 1e-12)

@@ -1,4 +1,4 @@
-"""A similarity between two chunks, from the matches that cross between them, and whether it deserves belief."""
+"""A similarity between two chunks, from the matches that cross between them, and whether to believe it."""
 
 from dataclasses import dataclass, field, replace
 
@@ -32,8 +32,8 @@ class LinkConfig:
     depth_tolerance: float = 0.2
     """Relative depth disagreement of an inlier where only the shared frame ties two chunks."""
     inlier_share: float = 0.15
-    """Share of the confident matches that must be inliers for a link to be verified: chance gives below 1 %, a mediocre
-    prior's rigid chunks 30 %."""
+    """Share of the confident matches that must be inliers for a link to be verified: chance gives below 1 %,
+    a mediocre prior's rigid chunks 30 %."""
     least_matches: int = 30
     """Matches below which a link is never verified."""
     matches_per_pair: int = 400
@@ -81,7 +81,7 @@ def estimate_link(
     config: LinkConfig,
     generator: torch.Generator,
 ) -> Link:
-    """The best of two estimates (shared frame, crossing matches), refined under the CDF objective and verified."""
+    """The better of two estimates (shared frame, crossing matches), refined and verified."""
     chunk_i, chunk_j = observations.chunk[matches.observation_i], observations.chunk[matches.observation_j]
     between = ((chunk_i == a) & (chunk_j == b)) | ((chunk_i == b) & (chunk_j == a))
     mine = most_confident(
@@ -126,7 +126,7 @@ def _candidates(
 def _by_tie(
     matches: PairMatches, observations: Observations, a: int, b: int, generator: torch.Generator
 ) -> Sim3:
-    """One camera, one pose: only the scale is unknown, the robust ratio of the two depths of the same pixels."""
+    """One camera, one pose: only the scale is unknown, the robust ratio of two depths of the same pixels."""
     ties = select_pairs(matches, matches.edge == TIE)
     if not ties.rows:
         raise DegenerateError(f"chunks {a} and {b} share no frame")
@@ -185,12 +185,12 @@ def inlier_rows(
     pixel_tolerance: float,
     depth_tolerance: float,
 ) -> Bool[Tensor, "M"]:
-    """Rows that reproject within a share of the image diagonal and agree in depth where both sides have it."""
+    """Rows that reproject within a share of the image diagonal and agree in depth where both have it."""
     if not matches.rows:
         return torch.zeros(0, dtype=torch.bool)
     held = torch.zeros(len(layout), dtype=torch.bool)
     problem = chunk_problem(matches, observations, held, ChunkAlignmentConfig())
     pixels, points = row_errors(matches, problem.geometry(layout))
     diagonal = (observations.size[0] ** 2 + observations.size[1] ** 2) ** 0.5
-    close = pixels <= pixel_tolerance * diagonal
-    return close & ~(points > depth_tolerance)
+    inlier: Tensor = (pixels <= pixel_tolerance * diagonal) & ~(points > depth_tolerance)
+    return inlier

@@ -1,4 +1,7 @@
-"""Iteratively re-weighted Levenberg-Marquardt: every step minimises a quadratic that lies above the CDF objective, accepted on the true one."""
+"""Iteratively re-weighted Levenberg-Marquardt.
+
+Every step minimises a quadratic that lies above the CDF objective, and is accepted on the true one.
+"""
 
 import time
 from collections.abc import Callable

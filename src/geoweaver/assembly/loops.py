@@ -1,4 +1,4 @@
-"""Long-range edges are claims, not facts: each is judged by its own fit, by the others, and by the layout they lead to."""
+"""Long-range edges are claims, not facts: judged by their own fits, by each other, and by where they lead."""
 
 from dataclasses import dataclass
 
@@ -70,7 +70,8 @@ def gather_claims(
         generator = torch.Generator().manual_seed(seed + 104729 * number)
         try:
             fit = robust_sim3(
-                point_j[rows], point_i[rows], few.weight[rows].double(), generator, few.depth_i[rows].double(), samples=128
+                point_j[rows], point_i[rows], few.weight[rows].double(), generator,
+                few.depth_i[rows].double(), samples=128,
             )  # fmt: skip
         except DegenerateError:
             fits.append(Sim3.identity())
@@ -95,7 +96,7 @@ def gather_claims(
 def mutual_support(claims: Claims, layout: ChunkLayout, config: LoopConfig) -> Int[Tensor, "L"]:
     """How many other claims, at the same or neighbouring chunks, say the same.
 
-    Neighbouring chunks are bridged by the layout, which is good over short distances whatever it has drifted to over long ones.
+    Neighbouring chunks are bridged by the layout: it is good over short distances, whatever its drift.
     """
     support = torch.zeros(len(claims.pair), dtype=torch.long)
     order = torch.argsort(claims.chunk_i * (int(layout.component.numel()) + 1) + claims.chunk_j)
@@ -111,7 +112,7 @@ def mutual_support(claims: Claims, layout: ChunkLayout, config: LoopConfig) -> I
 
 
 def _disagreement(claims: Claims, layout: ChunkLayout, row: int, others: Tensor) -> Float[Tensor, "o"]:
-    """Distance between where two claims put the same points, over the points' distance, seen from chunk i of `row`."""
+    """Distance between where two claims put the same points, over their extent, seen from `row`."""
     world = layout.world_from_chunk
     mine, theirs = claims.i_from_j[row], claims.i_from_j[others]
     i, j = claims.chunk_i, claims.chunk_j
@@ -125,7 +126,7 @@ def _disagreement(claims: Claims, layout: ChunkLayout, row: int, others: Tensor)
     points = claims.probe[row]
     here, there = mine.act(points), through[:, None].act(points)
     size = (points - points.mean(0)).norm(dim=-1).mean() * mine.scale + 1e-12
-    # Chunks are in units of their median depth, so half a unit is a fair lower bound for "the size of what is seen".
+    # Chunks are in units of their median depth: half a unit is a fair lower bound for what is seen.
     apart = (here - there).norm(dim=-1).mean(-1) / torch.clamp(size, min=0.5)
     return torch.where(same, apart, torch.inf)
 

@@ -1,8 +1,8 @@
-"""What the optimiser sees of two observations: their matches, and the similarity that carries one camera's points into the other's.
+"""What the optimiser sees of two observations: matches, and the similarity from one camera to the other.
 
 Stage 2 and Stage 3 are one problem in these terms. With Z = cam_j_from_cam_i (a Sim3 in Stage 2, rigid in
-Stage 3) a match gives up to three residuals: pixel i carried into j, pixel j carried into i, and the distance of
-the two lifted points relative to their depth. Local parameters of a pair, in this order:
+Stage 3) a match gives up to three residuals: pixel i carried into j, pixel j carried into i, and the distance
+of the two lifted points relative to their depth. Local parameters of a pair, in this order:
 
     0:3 upsilon, 3:6 omega, 6 sigma   left increment of Z
     7 a_i, 8 b_i, 9 a_j, 10 b_j       affine depth (Eq. affine_depth)
@@ -126,7 +126,7 @@ def thin_pairs(matches: PairMatches, per_pair: int) -> PairMatches:
 
 
 def validity_weights(matches: PairMatches, objective: Objective) -> tuple[Tensor, Tensor]:
-    """Per pair: the summed weights w_m v_m of its 2D and of its 3D residuals (Eq. weighted_cdf's denominator)."""
+    """Per pair: summed weights w_m v_m of its 2D and 3D residuals (the denominator of Eq. weighted_cdf)."""
     has_i, has_j = matches.depth_i > 0, matches.depth_j > 0
     votes = has_i.double() + (has_j.double() if objective.both_directions else 0)
     weight = matches.weight.double()
@@ -148,7 +148,7 @@ def global_normalisation(matches: PairMatches, objective: Objective) -> Normalis
 def view_centred_normalisation(
     matches: PairMatches, objective: Objective, frame_i: Tensor, frame_j: Tensor
 ) -> Normalisation:
-    """Every frame votes equally, however many matches touch it: each match counts in both its frames' own CDFs."""
+    """Every frame votes equally, however many matches touch it: a match counts in both its frames."""
 
     def per_pair(weights: Tensor) -> Tensor:
         frames = int(torch.maximum(frame_i, frame_j).max()) + 1
@@ -157,7 +157,7 @@ def view_centred_normalisation(
         share = torch.where(touching > 0, 1 / touching.clamp(min=1e-300), 0.0) / (touching > 0).sum().clamp(
             min=1
         )
-        # A frame's CDF is normalised by what touches it; summed over frames every match is counted twice: once per end.
+        # A frame's CDF is normalised by what touches it; summed over frames a match counts once per end.
         return share[frame_i] + share[frame_j]
 
     pixels, points = validity_weights(matches, objective)

@@ -1,4 +1,4 @@
-"""The residuals and their Jacobians on tensors of any device: the reference that the fused kernel must agree with."""
+"""Residuals and Jacobians on tensors of any device: the reference that the fused kernel must agree with."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Residual:
 def block_residuals(
     matches: PairMatches, geometry: PairGeometry, objective: Objective, rows: slice, jacobians: bool
 ) -> tuple[list[Residual], Residual]:
-    """The 2D residuals (Eq. residual_2d; one or two directions) and the 3D residual (Eq. residual_3d) of some rows."""
+    """2D and 3D residuals of some rows (Eqs. affine_depth, residual_2d, residual_3d)."""
     pair = matches.pair_of_row[rows]
     z, Ki, Kj = geometry.z[pair], geometry.intrinsics_i[pair], geometry.intrinsics_j[pair]
     affine = geometry.affine[pair]
@@ -125,7 +125,7 @@ def _distance(
 
 @dataclass(frozen=True)
 class PairSums:
-    """Per pair: the two losses, and where asked for the gradient and the re-weighted normal matrix of their sum."""
+    """Per pair: the two losses, and where asked for, gradient and re-weighted normal matrix of their sum."""
 
     pixels: Float[Tensor, "P"]
     points: Float[Tensor, "P"]
@@ -139,7 +139,7 @@ class PairSums:
 def accumulate(
     matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int
 ) -> PairSums:
-    """Loss, gradient and normal matrix of every pair in the first `parameters` of its local parameters (0: loss only)."""
+    """Loss, gradient and normal matrix of each pair in its first `parameters` parameters (0: loss only)."""
     count, device = len(matches), matches.weight.device
     pixels, points = (torch.zeros(count, dtype=torch.float64, device=device) for _ in range(2))
     gradient = torch.zeros(count, parameters, dtype=torch.float64, device=device)

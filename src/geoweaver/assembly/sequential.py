@@ -1,4 +1,4 @@
-"""Stage 1: neighbouring chunks linked pairwise, verified, and composed along the sequence; what no verified link ties stays loose."""
+"""Stage 1: neighbouring chunks linked, verified, composed along the sequence; the rest stays loose."""
 
 import time
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""When an iterative stage has had enough: the paper's test on the median reprojection error, and the objective's own."""
+"""When a stage has had enough: the paper's test on the median reprojection error, and the objective's own."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Pair sums by whichever implementation suits the tensors: the fused pass on the CPU, torch elsewhere and for the literal residual."""
+"""Pair sums by what suits the tensors: fused on the CPU, torch elsewhere and for the literal residual."""
 
 import torch
 
@@ -15,7 +15,7 @@ def pair_sums(
     parameters: int,
     curvature: bool = True,
 ) -> PairSums:
-    """Loss of every pair; in its first `parameters` local parameters also gradient and, if asked, normal matrix."""
+    """Loss of every pair; in its first `parameters` local parameters also gradient and, if asked, normal."""
     if matches.weight.device.type == "cpu" and objective.relative:
         return fused.accumulate(matches, geometry, objective, norm, parameters, curvature)
     return residuals.accumulate(matches, geometry, objective, norm, parameters)

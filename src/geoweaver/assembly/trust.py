@@ -1,8 +1,9 @@
-"""How far each camera can be believed: its uncertainty from the data themselves, and in words what speaks against it.
+"""How far each camera can be believed: its uncertainty from the data, and in words what speaks against it.
 
-The uncertainty is a wild bootstrap of the last linear system. Matches that read the same region of neighbouring frames err
-together, since a prior repeats its depth errors there: each such region gets one random sign, its gradients are flipped by
-it, and the system answers with how the cameras would have moved. What a similarity of the whole map explains is taken out: no reference could see it.
+The uncertainty is a wild bootstrap of the last linear system. Matches that read the same region of
+neighbouring frames err together, since a prior repeats its depth errors there: each such region gets one
+random sign, its gradients are flipped by it, and the system answers with how the cameras would have moved.
+What a similarity of the whole map explains is taken out: no reference could see it.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class TrustConfig:
     cell: float = 16.0
     """Side (pixels) of the cells whose matches count as one piece of evidence in an edge."""
     alike_width: float = 0.125
-    """Share of the image width over which a prior's depth errs alike: such cells get one sign in the bootstrap."""
+    """Share of the image width over which a prior's depth errs alike: such a cell gets one sign."""
     alike_frames: int = 8
     """Neighbouring frames over which it does."""
     draws: int = 32
@@ -47,7 +48,7 @@ class TrustConfig:
 
 @dataclass(frozen=True)
 class Trust:
-    """Per frame: sigma of centre (world units) and rotation (radians), and why it is not trusted ('' where it is)."""
+    """Per frame: sigma of centre (world units) and rotation (radians); why not trusted ('' where it is)."""
 
     sigma: Float[Tensor, "F 2"]
     reason: tuple[str, ...]
@@ -89,7 +90,8 @@ def _reason(
     if cells < config.least_cells:
         return f"only {cells:.0f} independent matches support it"
     if not (spread <= config.most_sigma and turn <= config.most_turn):
-        return f"weakly determined: centre to {100 * spread:.0f} % of depth, rotation to {turn * 57.2958:.1f} degrees"
+        centre, rotation = f"{100 * spread:.0f} % of depth", f"{turn * 57.2958:.1f} degrees"
+        return f"weakly determined: centre to {centre}, rotation to {rotation}"
     return ""
 
 
@@ -136,7 +138,7 @@ def _distinct_cells(
 def frame_sigma(
     problem: FrameProblem, state: FrameState, size: tuple[int, int], config: TrustConfig
 ) -> Float[Tensor, "F 2"]:
-    """One sigma of every camera's centre (world units) and rotation (radians), up to a similarity of the whole."""
+    """Sigma of each camera's centre (world units) and rotation (radians), up to a global similarity."""
     geometry = problem.geometry(state)
     alike = (config.alike_width * size[0], config.alike_frames)
     signed = signed_gradients(
@@ -158,7 +160,7 @@ def frame_sigma(
 def _without_gauge(
     cameras: SE3, shift: Float[Tensor, "d F 3"], turn: Float[Tensor, "d F 3"]
 ) -> tuple[Float[Tensor, "d F 3"], Float[Tensor, "d F 3"]]:
-    """What a small similarity of the whole trajectory does not explain (least squares on the centres, as the scores align)."""
+    """What a small similarity of the whole, fitted to the centres as scores do, does not explain."""
     centre = cameras.centre
     arm = centre - centre.mean(0)
     eye = torch.eye(3, dtype=torch.float64).expand(len(arm), 3, 3)

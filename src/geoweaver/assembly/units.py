@@ -1,4 +1,4 @@
-"""Every chunk in its own unit, its median depth: the solver then sees the same numbers for millimetres and kilometres."""
+"""Every chunk in its own unit, its median depth: the same numbers for millimetres and kilometres."""
 
 from dataclasses import replace
 
