@@ -1,6 +1,6 @@
-"""What each stage is worth: ATE and AUC@3 after Stage 1, 2 and 3 on simulated sequences with loops (`python -m benchmarks.ablation`).
+"""What each stage is worth: ATE and AUC@3 after Stage 1, 2 and 3 (`python -m benchmarks.ablation`).
 
-Five sequences of 300 to 1,000 frames, three seeds, the simulated prior at its default and at its hard setting.
+Five simulated sequences of 300 to 1,000 frames with loops, three seeds, the prior at default and at hard.
 """
 
 import argparse
@@ -11,16 +11,18 @@ import torch
 
 from benchmarks.harness import print_table, saved_rows, write_results
 from geoweaver.assembly.frame_refinement import corrected_intrinsics
+from geoweaver.demonstration import stage_cameras
 from geoweaver.evaluation.pose_auc import pair_errors_deg, pose_auc
-from geoweaver.geometry import SE3, world_camera
+from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama
 from geoweaver.geometry.so3 import rotation_angle
 from geoweaver.synth.simulated_sequence import RECIPES, Simulated, simulate_sequence
-from geoweaver.weave import WeaveConfig, Woven, input_layouts, weave
+from geoweaver.weave import WeaveConfig, Woven, weave
 
 COLUMNS = (
     "sequence", "preset", "seed", "frames", "ate1", "ate2", "ate3", "ratio", "auc1", "auc2", "auc3",
-    "scale_error", "wrong_edges", "wrong_kept", "right_lost", "trusted", "inside_centre", "inside_turn", "seconds",
+    "scale_error", "wrong_edges", "wrong_kept", "right_lost", "trusted", "inside_centre", "inside_turn",
+    "seconds",
 )  # fmt: skip
 
 
@@ -39,16 +41,15 @@ def run_weave(simulated: Simulated, config: WeaveConfig, seed: int) -> Woven:
     group = torch.zeros(frames, dtype=torch.long)
     priors = simulated.priors
     return weave(
-        simulated.observations, simulated.graph, simulated.matches, lambda k: priors[k], group, False, config, seed
+        simulated.observations,
+        simulated.graph,
+        simulated.matches,
+        lambda k: priors[k],
+        group,
+        False,
+        config,
+        seed,
     )
-
-
-def stage_cameras(simulated: Simulated, woven: Woven) -> tuple[SE3, SE3, SE3]:
-    """Every frame's camera after each stage."""
-    observations, canonical = simulated.observations, woven.tables.canonical
-    local, chunk = observations.cam_from_chunk[canonical], observations.chunk[canonical]
-    first, second = (world_camera(x.world_from_chunk[chunk], local) for x in input_layouts(woven))
-    return first, second, woven.state.cam_from_world
 
 
 def chunk_scale_errors(simulated: Simulated, woven: Woven) -> torch.Tensor:
@@ -62,7 +63,11 @@ def chunk_scale_errors(simulated: Simulated, woven: Woven) -> torch.Tensor:
         observation = int(canonical[frame])
         chunk = int(observations.chunk[observation])
         prior = simulated.priors[chunk]
-        depth = prior.depth[int((prior.frame == frame).nonzero()[0])].double() / units[chunk] * layout.scale[chunk]
+        depth = (
+            prior.depth[int((prior.frame == frame).nonzero()[0])].double()
+            / units[chunk]
+            * layout.scale[chunk]
+        )
         final = (state.depth_scale[frame] * depth + state.depth_shift[frame]) * scale
         true = truth.depth_of(frame)
         good = (true > 0) & (depth > 0)
@@ -102,7 +107,8 @@ def run_one(sequence: str, preset: str, seed: int, per_edge: int, config: WeaveC
         "scale_error": float(chunk_scale_errors(simulated, woven).abs().max()), "focal_error": focal,
         "wrong_edges": int(wrong.sum()), "wrong_kept": int((kept & wrong).sum()),
         "right_lost": int((loops & ~wrong & ~kept).sum()), "trusted": int(woven.trust.trusted.sum()),
-        "inside_centre": float((centre <= 1).double().mean()), "inside_turn": float((turn <= 1).double().mean()),
+        "inside_centre": float((centre <= 1).double().mean()),
+        "inside_turn": float((turn <= 1).double().mean()),
         "sigma_centre_q68": float(centre.quantile(0.68)), "sigma_turn_q68": float(turn.quantile(0.68)),
         "iterations": {r.name: r.iterations for r in woven.reports}, "seconds": seconds,
     }  # fmt: skip
