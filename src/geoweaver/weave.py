@@ -8,17 +8,20 @@ from jaxtyping import Int
 from torch import Tensor
 
 from geoweaver.assembly.alignment import AlignmentConfig, align_with_loops
+from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig
 from geoweaver.assembly.frame_refinement import (
     FrameRefinementConfig,
     FrameSetup,
     frame_problem,
+    paper_phases,
     refine_frames,
 )
 from geoweaver.assembly.frames_start import FrameStart, start_frames
 from geoweaver.assembly.links import LinkConfig
-from geoweaver.assembly.loops import fitting_pairs, long_range_pairs
+from geoweaver.assembly.loops import LoopConfig, fitting_pairs, long_range_pairs
 from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs
 from geoweaver.assembly.sequential import initialise_chunks
+from geoweaver.assembly.stopping import StopRule
 from geoweaver.assembly.trust import Trust, TrustConfig, judge_frames
 from geoweaver.assembly.units import chunk_units, from_units, in_units
 from geoweaver.datatypes import (
@@ -53,6 +56,20 @@ class WeaveConfig:
     trust: TrustConfig = field(default_factory=TrustConfig)
     shared_focal: bool = True
     """Start Stage 3 from each camera's median focal; False: from each frame's own, as the paper's text."""
+
+
+def paper_config() -> WeaveConfig:
+    """The paper to the letter: Adam, 3D residuals in world units, matches carried one way, no edge judged."""
+    literal = ChunkAlignmentConfig(solver="adam", residual="world", both_directions=False)
+    return WeaveConfig(
+        sampling=SamplingConfig(lateral=False),
+        links=LinkConfig(rule=StopRule(most=0)),
+        alignment=AlignmentConfig(literal, LoopConfig(inlier_share=0.0, rounds=0)),
+        refinement=FrameRefinementConfig(
+            solver="adam", residual="world", both_directions=False, phases=paper_phases(), aspect_prior=0.0
+        ),
+        shared_focal=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +127,9 @@ def weave(
     )
     state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config)
 
-    problem = frame_problem(kept, begin.setup, config.refinement, config.refinement.phases[-1])
+    # the literal 3D residual has no Jacobian: trust is judged with the relative one
+    judged = replace(config.refinement, residual="relative")
+    problem = frame_problem(kept, begin.setup, judged, judged.phases[-1])
     component = stage2.component[local.chunk[tables.canonical.clamp(min=0)]]
     trust = judge_frames(problem, state, component, local.size, config.trust)
     return Woven(

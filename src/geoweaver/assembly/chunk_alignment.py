@@ -17,6 +17,7 @@ from geoweaver.assembly.pairs import (
     PairGeometry,
     PairMatches,
     global_normalisation,
+    require_jacobian,
     thin_pairs,
 )
 from geoweaver.assembly.stopping import Progress, StopRule
@@ -33,8 +34,6 @@ class ChunkAlignmentConfig:
     """lm: re-weighted Levenberg-Marquardt. adam: the paper's recipe."""
     learning_rate: float = 1e-2
     """Adam only."""
-    max_iterations: int = 5000
-    """Adam only; lm has its own, far smaller limit."""
     pixels: Kernel = field(default_factory=lambda: Kernel(15.0, 250, 2.0, "log1p"))
     """2D CDF range in mapped units, bins, smoothing."""
     points_range: float = 0.8
@@ -53,6 +52,9 @@ class ChunkAlignmentConfig:
     """When lm stops."""
     adam_rule: StopRule = field(default_factory=lambda: StopRule(most=5000, window=200, median_only=True))
     """When Adam stops: its objective jitters, so only the median counts, over a long window."""
+
+    def __post_init__(self) -> None:
+        require_jacobian(self.solver, self.residual, "Stage 2")
 
     def objective(self) -> Objective:
         relative = self.residual == "relative"

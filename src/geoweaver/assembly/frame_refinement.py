@@ -17,6 +17,7 @@ from geoweaver.assembly.pairs import (
     PairGeometry,
     PairMatches,
     global_normalisation,
+    require_jacobian,
     thin_pairs,
     view_centred_normalisation,
 )
@@ -89,6 +90,9 @@ class FrameRefinementConfig:
     """When lm stops a phase."""
     adam_rule: StopRule = field(default_factory=lambda: StopRule(most=20_000, window=200, median_only=True))
     """When Adam stops a phase."""
+
+    def __post_init__(self) -> None:
+        require_jacobian(self.solver, self.residual, "Stage 3")
 
     def objective(self, phase: Phase) -> Objective:
         points = Kernel(self.points_range, 250, 2.0)

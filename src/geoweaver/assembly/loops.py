@@ -53,7 +53,7 @@ class Claims:
 
 def long_range_pairs(matches: PairMatches, kind: Int[Tensor, "E"]) -> Bool[Tensor, "P"]:
     """Pairs that stem from long-range edges."""
-    return (matches.edge >= 0) & (kind[matches.edge.clamp(min=0)] == int(EdgeKind.LONG_RANGE))
+    return torch.isin(matches.edge, (kind == int(EdgeKind.LONG_RANGE)).nonzero().squeeze(1))
 
 
 def gather_claims(

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from geoweaver.assembly.kernel import Kernel
 from geoweaver.datatypes import Correspondences
+from geoweaver.errors import ConfigError
 from geoweaver.geometry import Sim3
 
 
@@ -74,6 +75,15 @@ class Objective:
     """Carry matches both ways; the paper's text carries them from i to j only."""
     relative: bool = True
     """3D distance over the geometric mean of the two depths; False is the paper's distance in world units."""
+
+
+def require_jacobian(solver: str, residual: str, stage: str) -> None:
+    """Keep lm away from the literal 3D residual: a strong solver shrinks the scene (docs/decisions/0003)."""
+    if solver == "lm" and residual == "world":
+        raise ConfigError(
+            f"{stage}: residual=world rewards shrinking the scene, which lm would find: "
+            "choose solver=adam (--preset paper) or residual=relative"
+        )
 
 
 @dataclass(frozen=True)

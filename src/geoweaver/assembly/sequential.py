@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from geoweaver.assembly.links import TIE, Link, LinkConfig, estimate_link
+from geoweaver.assembly.links import Link, LinkConfig, estimate_link
+from geoweaver.assembly.loops import long_range_pairs
 from geoweaver.assembly.pairs import PairMatches
-from geoweaver.datatypes import ChunkLayout, EdgeKind, Observations, StageReport
+from geoweaver.datatypes import ChunkLayout, Observations, StageReport
 from geoweaver.geometry import Sim3
 
 
@@ -18,7 +19,7 @@ def initialise_chunks(
 ) -> tuple[ChunkLayout, tuple[Link, ...], StageReport]:
     """A forest of chains: every chunk in the frame of the first chunk of its component."""
     begun = time.perf_counter()
-    near = (matches.edge == TIE) | (kind[matches.edge.clamp(min=0)] != int(EdgeKind.LONG_RANGE))
+    near = ~long_range_pairs(matches, kind)
     links = []
     for a, b in adjacent_chunks(matches, observations, near):
         generator = torch.Generator().manual_seed(seed + 7919 * a + b)
