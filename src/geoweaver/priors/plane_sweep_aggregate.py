@@ -34,7 +34,7 @@ def _jump_cost(a: Any, b: Any, p1: Any, p2: Any, scale: Any) -> Any:
 def aggregate(volume: Any, image: Any, p1: int, p2: int, edge: float, total: Any) -> None:
     """Add the path costs of eight directions of a volume (H W D, int16) to total."""
     height, width, planes = volume.shape
-    p1, scale, high = np.int16(p1), np.float32(edge), np.float32(p2)
+    low, scale, high = np.int16(p1), np.float32(edge), np.float32(p2)
     before = np.full((4, width + 2, planes + 2), _BIG, np.int16)
     after = np.full((4, width + 2, planes + 2), _BIG, np.int16)
     for backward in range(2):
@@ -49,14 +49,14 @@ def aggregate(volume: Any, image: Any, p1: int, p2: int, edge: float, total: Any
                 cost, out = volume[y, x], total[y, x]
                 here = image[y, x]
                 inside = 0 <= x_before < width
-                p = _jump_cost(here, image[y, x_before], p1, high, scale) if inside else np.int16(high)
-                _step(cost, after[0, x_before + 1], p1, p, after[0, x + 1], out)
+                p = _jump_cost(here, image[y, x_before], low, high, scale) if inside else np.int16(high)
+                _step(cost, after[0, x_before + 1], low, p, after[0, x + 1], out)
                 for path in range(1, 4):
                     x_up = x + path - 2
                     p = np.int16(high)
                     if row > 0 and 0 <= x_up < width:
-                        p = _jump_cost(here, image[y_before, x_up], p1, high, scale)
-                    _step(cost, before[path, x_up + 1], p1, p, after[path, x + 1], out)
+                        p = _jump_cost(here, image[y_before, x_up], low, high, scale)
+                    _step(cost, before[path, x_up + 1], low, p, after[path, x + 1], out)
             before, after = after, before
 
 

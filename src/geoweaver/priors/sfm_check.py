@@ -14,11 +14,15 @@ from geoweaver.priors.sfm_pairs import VerifiedPair
 Pixels = Sequence[Float[np.ndarray, "_ 2"]]
 
 _REPROJECTION_PX = 4.0
+_GROSS = 0.25
+"""Of the image's diagonal."""
 _ENOUGH = 25
 """Matches from which on a pair's share of agreeing ones means something."""
 _UNSOUND = 0.7
 """A pair is against a model that explains a smaller share of its matches: on sound models none is."""
 _PARALLAX = np.radians(1.5)
+_OWN_PARALLAX = np.radians(3.0)
+"""Structure that stands by itself needs more than what merely ties two halves."""
 _FEWEST_TIES = 8
 _OWN_STRUCTURE = 100
 _BRIDGE = 30
@@ -42,13 +46,15 @@ class PairVerdict:
 def pair_verdicts(model: SparseModel, pairs: Sequence[VerifiedPair], keypoints: Pixels) -> list[PairVerdict]:
     """The model's points seen from each frame must project onto their matches in the other frame."""
     row = {int(m): k for k, m in enumerate(model.member)}
+    gross = _GROSS * 2 * float(np.hypot(*model.intrinsics[2:]))
     verdicts = []
     for pair in pairs:
         if pair.a in row and pair.b in row:
             errors = _pair_errors(model, pair, row[pair.a], row[pair.b], keypoints)
-            if len(errors):
-                share = float(np.mean(errors < _REPROJECTION_PX))
-                verdicts.append(PairVerdict(pair.a, pair.b, len(errors), share))
+            # a repeated object is matched across the image by mistake; a bent model misses by less
+            agree = errors[errors < gross] < _REPROJECTION_PX
+            if len(agree):
+                verdicts.append(PairVerdict(pair.a, pair.b, len(agree), float(agree.mean())))
     return verdicts
 
 
@@ -142,7 +148,7 @@ def _disagreement(model: SparseModel, verdicts: Sequence[PairVerdict]) -> int:
 
 
 def weakest_cut(model: SparseModel, keypoints: Pixels, smallest: int = 5) -> int:
-    """The row before which two halves with structure of their own share too few points for one scale, or 0."""
+    """The row before which two halves with structure share too few points for one scale; 0: none."""
     ties, before, after = scale_ties(model, keypoints)
     weak = (ties < _FEWEST_TIES) & (before >= _OWN_STRUCTURE) & (after >= _OWN_STRUCTURE)
     weak[: smallest - 1], weak[len(weak) - smallest + 1 :] = False, False
@@ -162,14 +168,21 @@ def scale_ties(
     bounds = np.flatnonzero(np.diff(point, prepend=-1, append=len(model.points)))
     for start, stop in pairwise(bounds):
         rows, rays = row[start:stop], ray[start:stop]
-        wide_left = np.arccos(np.clip(rays @ rays[0], -1, 1)) >= _PARALLAX
-        wide_right = np.arccos(np.clip(rays @ rays[-1], -1, 1)) >= _PARALLAX
-        left = cuts > (rows[wide_left].min() if wide_left.any() else len(model))
-        right = cuts <= (rows[wide_right].max() if wide_right.any() else -1)
-        ties += left & right
-        before += left
-        after += right
+        from_first, from_last = (np.arccos(np.clip(rays @ end, -1, 1)) for end in (rays[0], rays[-1]))
+        ties += (cuts > _first(rows, from_first >= _PARALLAX)) & (cuts <= _last(rows, from_last >= _PARALLAX))
+        before += cuts > _first(rows, from_first >= _OWN_PARALLAX)
+        after += cuts <= _last(rows, from_last >= _OWN_PARALLAX)
     return ties, before, after
+
+
+def _first(rows: Int[np.ndarray, "o"], chosen: Bool[np.ndarray, "o"]) -> int:
+    """The first chosen row; beyond all rows where there is none."""
+    return int(rows[chosen.argmax()]) if chosen.any() else 1 << 30
+
+
+def _last(rows: Int[np.ndarray, "o"], chosen: Bool[np.ndarray, "o"]) -> int:
+    """The last chosen row, -1 where there is none."""
+    return int(rows[np.flatnonzero(chosen)[-1]]) if chosen.any() else -1
 
 
 def _sightings(
