@@ -49,6 +49,10 @@ class SfmContext:
     """One per physical camera, with the focal that its chunks agree on."""
     notes: tuple[str, ...] = ()
 
+    def identity(self) -> tuple[MappingCamera, ...]:
+        """What of it can change a prediction, for the keys of artifacts; pixels and features have keys of their own."""
+        return self.cameras
+
 
 @dataclass(frozen=True)
 class SfmEstimate:
