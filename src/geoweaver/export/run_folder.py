@@ -36,8 +36,8 @@ def write_run(out: Path, record: RunRecord) -> None:
     result = record.reconstruction
     index = torch.arange(len(result))
     write_tum(out / "trajectory.tum", Trajectory(result.cam_from_world, index, timestamps=result.timestamps))
-    with whole_file(out / "run.json") as partial:
-        partial.write_text(json.dumps(run_json(record), indent=1, allow_nan=False) + "\n")
+    with whole_file(out / "run.json") as file:
+        file.write((json.dumps(run_json(record), indent=1, allow_nan=False) + "\n").encode())
 
 
 def run_json(record: RunRecord) -> dict[str, Any]:
