@@ -22,7 +22,7 @@ def extent(centres: Float[Tensor, "n 3"]) -> float:
 
 
 def align(estimate: SE3, reference: SE3) -> Sim3:
-    """reference_from_estimate: the similarity that best brings the camera centres onto the reference's."""
+    """reference_from_estimate: what best brings its centres onto the reference (Eq. supp_sim3_alignment)."""
     if len(reference) < MIN_FRAMES:
         raise DegenerateError(
             f"only {len(reference)} common frames: the alignment needs at least {MIN_FRAMES}; "

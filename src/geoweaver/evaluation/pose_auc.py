@@ -33,7 +33,7 @@ def ordered_pairs(frames: int) -> Int[Tensor, "p 2"]:
 def pair_errors_deg(
     estimate: SE3, reference: SE3, found: Bool[Tensor, "F"] | None = None
 ) -> Float[Tensor, "p"]:
-    """Error of the evaluated pairs of rows, in degrees; infinite where either frame was not found."""
+    """Pairs' errors in degrees, inf without a frame (Eqs. supp_relative_pose, supp_translation_angle)."""
     pairs = ordered_pairs(len(reference))
     found = torch.ones(len(reference), dtype=torch.bool) if found is None else found
     i, j = pairs.unbind(-1)
@@ -44,7 +44,7 @@ def pair_errors_deg(
 
 
 def pose_auc(errors_deg: Float[Tensor, "p"], threshold_deg: float) -> float:
-    """Area under the recall curve up to the threshold, in percent: the mean of max(0, 1 - e / threshold)."""
+    """Area under the recall curve in percent: the mean of max(0, 1 - e / threshold) (Eq. supp_pose_auc)."""
     return 100 * float((1 - errors_deg / threshold_deg).clamp(min=0).mean())
 
 

@@ -28,7 +28,7 @@ class FrameErrors:
 
 
 def frame_errors(estimate: SE3, reference: SE3, reference_from_estimate: Sim3) -> FrameErrors:
-    """Errors of the aligned camera centres and rotations, row by row (Eq. supp_aligned_pose)."""
+    """Errors of the aligned camera centres and rotations (Eqs. supp_aligned_pose, supp_rotation_error)."""
     centres = reference_from_estimate.act(estimate.centre)
     rotation = estimate.rotation @ reference_from_estimate.rotation.mT
     angle = rotation_angle(rotation @ reference.rotation.mT)

@@ -56,7 +56,7 @@ class GPMOutput:
 
 
 class GPM(nn.Module):
-    """ViT encoder, dense head, camera head; module names are those of Depth Anything 3's checkpoints."""
+    """ViT encoder, dense head, camera head, under Depth Anything 3's names (Eq. local_priors)."""
 
     def __init__(self, config: GPMConfig) -> None:
         super().__init__()
