@@ -27,14 +27,14 @@ class PairMatches:
     pixel_j: Float[np.ndarray, "n 2"]
     score: Float[np.ndarray, "n"]
     """Probability that the match is right to a pixel of the size it was searched at."""
-    evidence: Float[np.ndarray, "n 5"]
+    evidence: Float[np.ndarray, "n 6"]
     """What the score was made from (classical_score.EVIDENCE)."""
 
     def __len__(self) -> int:
         return len(self.score)
 
 
-REJECTED = PairMatches(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0), np.zeros((0, 5)))
+REJECTED = PairMatches(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0), np.zeros((0, 6)))
 
 
 def match_pair(

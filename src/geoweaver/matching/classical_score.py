@@ -9,13 +9,13 @@ from geoweaver.matching.two_view import epipolar_distance
 _WINDOW = 9
 """Side of the patch that is compared, in pixels."""
 
-EVIDENCE = ("return", "texture", "likeness", "epipolar", "bend")
+EVIDENCE = ("return", "texture", "likeness", "difference", "epipolar", "bend")
 """Forward-backward error, square root of the structure tensor's least eigenvalue, correlation of patches,
-distance from the epipolar line, change of the flow across the patch."""
+their difference in grey levels, distance from the epipolar line, change of the flow across the patch."""
 
 FITTED: dict[str, tuple[float, ...]] = {
-    "near": (-1.153, -0.756, -0.598, 0.409, -1.412, -0.655),
-    "wide": (-0.724, -0.797, -0.465, 0.135, -1.688, -0.894),
+    "near": (0.192, -0.643, 0.180, 0.361, -1.198, -1.235, -0.666),
+    "wide": (0.023, -0.682, -0.061, 0.122, -0.655, -1.542, -0.806),
 }
 """Intercept and weights of the logarithms, fitted to exact flow (benchmarks.matching --fit does it again)."""
 
@@ -35,22 +35,26 @@ def gather_evidence(
     grey_i: UInt8[np.ndarray, "H W"],
     textured: Float[np.ndarray, "H W"],
     fundamental: Float[np.ndarray, "3 3"],
-) -> Float[np.ndarray, "n 5"]:
+) -> Float[np.ndarray, "n 6"]:
     """The evidence at each match, one column per name in EVIDENCE; positions count from pixel centres."""
     column, row = np.round(pixel).astype(int).T
     off = epipolar_distance(fundamental, pixel + 0.5, pixel_j + 0.5)
-    likeness = _correlation(grey_i, flow, pixel)
-    return np.stack([flow.return_error(pixel), textured[row, column], likeness, off, _bend(flow, pixel)], 1)
+    alike, different = _compare(grey_i, flow, pixel)
+    back, bend = flow.return_error(pixel), _bend(flow, pixel)
+    return np.stack([back, textured[row, column], alike, different, off, bend], 1)
 
 
-def believe(evidence: Float[np.ndarray, "n 5"], coefficients: tuple[float, ...]) -> Float[np.ndarray, "n"]:
+def log_evidence(evidence: Float[np.ndarray, "n 6"]) -> Float[np.ndarray, "n 7"]:
+    """A column of ones and the evidence on scales on which its weight of proof is even."""
+    back, rough, alike, different, off, bend = evidence.T
+    logs = [np.log(back + 0.05), np.log(rough + 0.5), -np.log(1.02 - np.minimum(alike, 1))]
+    logs += [np.log(different + 1), np.log(off + 0.1), np.log(bend + 0.1)]
+    return np.stack([np.ones(len(back)), *logs], 1)
+
+
+def believe(evidence: Float[np.ndarray, "n 6"], coefficients: tuple[float, ...]) -> Float[np.ndarray, "n"]:
     """The probability that a match is right to a pixel: logistic in the evidence's logarithms."""
-    back, rough, like, off, bend = evidence.T
-    columns = np.stack(
-        [np.ones(len(back)), np.log(back + 0.05), np.log(rough + 0.5), -np.log(1.02 - np.minimum(like, 1)),
-         np.log(off + 0.1), np.log(bend + 0.1)]
-    )  # fmt: skip
-    return np.asarray(1 / (1 + np.exp(-(np.array(coefficients) @ columns))))
+    return np.asarray(1 / (1 + np.exp(-(log_evidence(evidence) @ np.array(coefficients)))))
 
 
 def _offsets() -> Float[np.ndarray, "k 2"]:
@@ -58,10 +62,10 @@ def _offsets() -> Float[np.ndarray, "k 2"]:
     return np.stack(np.meshgrid(side, side), -1).reshape(-1, 2).astype(np.float64)
 
 
-def _correlation(
+def _compare(
     grey_i: UInt8[np.ndarray, "H W"], flow: Flow, pixel: Float[np.ndarray, "n 2"]
-) -> Float[np.ndarray, "n"]:
-    """Normalised correlation of the patches around each match: blind to exposure."""
+) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
+    """Correlation of the patches around each match, and how they differ once exposure is accounted for."""
     import cv2
 
     around = pixel[:, None] + _offsets()
@@ -70,10 +74,12 @@ def _correlation(
     for image, at in ((grey_i, around), (flow.aligned, moved)):
         patch = cv2.remap(image.astype(np.float32), at.astype(np.float32), None, cv2.INTER_LINEAR)
         patches.append(patch - patch.mean(1, keepdims=True))
-    a, b = patches
+    (a, b), count = patches, patches[0].shape[1]
     # a little noise on both sides: blank patches do not correlate
-    energy = ((a * a).sum(1) + a.shape[1]) * ((b * b).sum(1) + a.shape[1])
-    return np.asarray((a * b).sum(1) / np.sqrt(energy), dtype=np.float64)
+    aa, ab, bb = (a * a).sum(1) + count, (a * b).sum(1), (b * b).sum(1) + count
+    gain = np.clip(ab / bb, 0.7, 1.4)
+    different = np.sqrt(np.maximum(aa - 2 * gain * ab + gain * gain * bb, 0) / count)
+    return (ab / np.sqrt(aa * bb)).astype(np.float64), different.astype(np.float64)
 
 
 def _bend(flow: Flow, pixel: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n"]:
