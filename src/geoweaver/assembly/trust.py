@@ -33,8 +33,8 @@ class TrustConfig:
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
     inflation: tuple[float, float] = (4.6, 3.9)
-    """Factors on the sigmas of centre and rotation, calibrated on the synthetic worlds: the re-weighted system is about twice
-    as stiff as the objective, and priors err alike over more than a cell."""
+    """Factors on the sigmas of centre and rotation, calibrated on synthetic worlds: the re-weighted system
+    is about twice as stiff as the objective, and priors err alike over more than a cell."""
     least_cells: int = 20
     """Independent inlier cells that a frame's pose must rest on."""
     inlier_share: float = 0.25
@@ -76,14 +76,15 @@ def judge_frames(
         matches, share, cells = (float(x[frame]) for x in evidence)
         spread, turn = float(sigma[frame, 0] / unit[frame]), float(sigma[frame, 1])
         reason.append(_reason(matches, share, cells, spread, turn, int(component[frame]) == main, config))
-    return Trust(sigma, tuple(reason))
+    loose = (evidence[0] == 0) | (component != main)
+    return Trust(torch.where(loose[:, None], torch.inf, sigma), tuple(reason))
 
 
 def _reason(
     matches: float, share: float, cells: float, spread: float, turn: float, main: bool, config: TrustConfig
 ) -> str:
     if matches == 0:
-        return "no matches with depth: the camera is a guess from its neighbours"
+        return "no matches with depth: only the prior or its neighbours say where the camera is"
     if not main:
         return "in a piece that no verified match ties to the rest: its place and scale are its own"
     if share < config.inlier_share:
@@ -140,6 +141,8 @@ def frame_sigma(
     problem: FrameProblem, state: FrameState, size: tuple[int, int], config: TrustConfig
 ) -> Float[Tensor, "F 2"]:
     """Sigma of each camera's centre (world units) and rotation (radians), up to a global similarity."""
+    if not problem.matches.rows:
+        return torch.full((len(problem.setup.group), 2), torch.inf, dtype=torch.float64)
     geometry = problem.geometry(state)
     alike = (config.alike_width * size[0], config.alike_frames)
     signed = signed_gradients(
@@ -153,20 +156,25 @@ def frame_sigma(
     rotation = state.cam_from_world.rotation
     shift = -(rotation.mT @ delta[..., :3, None]).squeeze(-1)
     turn = (rotation.mT @ delta[..., 3:6, None]).squeeze(-1)
-    shift, turn = _without_gauge(state.cam_from_world, shift, turn)
+    shift, turn = _without_gauge(state.cam_from_world, shift, turn, 0.05 * float(problem.setup.unit.median()))
     rms = [x.square().sum(-1).mean(0).sqrt() for x in (shift, turn)]
     return torch.tensor(config.inflation, dtype=torch.float64) * torch.stack(rms, -1)
 
 
 def _without_gauge(
-    cameras: SE3, shift: Float[Tensor, "d F 3"], turn: Float[Tensor, "d F 3"]
+    cameras: SE3, shift: Float[Tensor, "d F 3"], turn: Float[Tensor, "d F 3"], lever: float
 ) -> tuple[Float[Tensor, "d F 3"], Float[Tensor, "d F 3"]]:
-    """What a small similarity of the whole, fitted to the centres as scores do, does not explain."""
+    """What a small similarity of the whole, fitted to the centres as scores do, does not explain.
+
+    Centres on a line or in one place leave a turn open: rotations, worth a short lever, settle it.
+    """
     centre = cameras.centre
     arm = centre - centre.mean(0)
     eye = torch.eye(3, dtype=torch.float64).expand(len(arm), 3, 3)
     design = torch.cat([eye, -hat(arm), arm[..., None]], -1).reshape(-1, 7)
-    gauge = torch.linalg.lstsq(design, shift.flatten(1).mT, driver="gelsd").solution
+    turning = torch.cat([0 * eye, -lever * eye, torch.zeros(len(arm), 3, 1, dtype=torch.float64)], -1)
+    both = torch.cat([shift.flatten(1), lever * turn.flatten(1)], -1).mT
+    gauge = torch.linalg.lstsq(torch.cat([design, turning.reshape(-1, 7)]), both, driver="gelsd").solution
     moved = (design @ gauge).mT.reshape(shift.shape)
     # A left increment of cam_from_world turns the world by minus itself.
     return shift - moved, turn + gauge[3:6].mT[:, None, :]
