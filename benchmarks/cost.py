@@ -1,0 +1,112 @@
+"""How lm's cost grows (`python -m benchmarks.cost`): seconds per iteration against matches and against frames, and peak memory.
+
+An iteration is linearise (residuals, Jacobians, accumulation), solve, and one evaluation of the true objective. The exponent is
+the slope of log seconds over log size.
+"""
+
+import argparse
+import resource
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.harness import print_table, write_results
+from geoweaver.assembly.frame_refinement import FrameProblem, FrameRefinementConfig, FrameSetup, frame_problem
+from geoweaver.assembly.pairs import PairMatches
+from geoweaver.datatypes import FrameState
+from geoweaver.geometry import SE3
+from geoweaver.geometry.camera import lift, project_with_depth
+
+SIZE = (512, 288)
+K = torch.tensor([400.0, 400.0, 256.0, 144.0], dtype=torch.float64)
+
+
+def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, FrameState]:
+    """A long chain with loops: each frame tied to 1, 2, 4 and 8 later ones and to one far away; exact geometry plus noise."""
+    g = torch.Generator().manual_seed(seed)
+    step = torch.zeros(frames, 6, dtype=torch.float64)
+    step[:, 0] = 0.05 * torch.arange(frames)
+    step[:, 3:] = 0.05 * torch.randn(frames, 3, generator=g, dtype=torch.float64)
+    cameras = SE3.exp(step)
+    near = [(i, i + o) for i in range(frames) for o in (1, 2, 4, 8) if i + o < frames]
+    pairs = torch.tensor(near)
+    count = len(pairs)
+    pixel_i = torch.rand(count, per_edge, 2, generator=g, dtype=torch.float64) * torch.tensor(SIZE)
+    depth_i = 2 + 3 * torch.rand(count, per_edge, generator=g, dtype=torch.float64)
+    move = cameras[pairs[:, 1]] @ cameras[pairs[:, 0]].inverse()
+    pixel_j, depth_j = project_with_depth(move[:, None].act(lift(pixel_i, depth_i, K)), K)
+    depth_j = depth_j * (1 + 0.02 * torch.randn(count, per_edge, generator=g, dtype=torch.float64))
+    pixel_j = pixel_j + 0.5 * torch.randn(count, per_edge, 2, generator=g, dtype=torch.float64)
+    start = torch.arange(count + 1) * per_edge
+    columns = (pixel_i.flatten(0, 1), pixel_j.flatten(0, 1), depth_i.flatten(), depth_j.flatten())
+    rows = [c.float().contiguous() for c in columns]
+    matches = PairMatches(
+        start, pairs[:, 0], pairs[:, 1], torch.arange(count), *rows, torch.ones(count * per_edge)
+    )
+    one, zero = torch.ones(frames, dtype=torch.float64), torch.zeros(frames, dtype=torch.float64)
+    held = torch.arange(frames) == 0
+    setup = FrameSetup(
+        K.repeat(frames, 1),
+        torch.zeros(frames, dtype=torch.long),
+        False,
+        3 * one,
+        torch.arange(frames) // 59,
+        held,
+    )
+    shaken = SE3.exp(0.002 * torch.randn(frames, 6, generator=g, dtype=torch.float64)) @ cameras
+    config = FrameRefinementConfig()
+    state = FrameState(shaken, one, zero, torch.zeros(1, 2, dtype=torch.float64))
+    return frame_problem(matches, setup, config, config.phases[-1]), state
+
+
+def measure(frames: int, per_edge: int, repeats: int) -> dict[str, Any]:
+    made, state = problem(frames, per_edge)
+    made.loss(state)
+    accumulate, solve, evaluate = [], [], []
+    for _ in range(repeats):
+        t0 = time.perf_counter()
+        _, system = made.linearise(state)
+        t1 = time.perf_counter()
+        trial = made.step(state, system, 1e-4)
+        t2 = time.perf_counter()
+        made.loss(trial)
+        t3 = time.perf_counter()
+        accumulate.append(t1 - t0)
+        solve.append(t2 - t1)
+        evaluate.append(t3 - t2)
+    best = [min(x) for x in (accumulate, solve, evaluate)]
+    rows = made.matches.rows
+    return {
+        "frames": frames, "edges": len(made.matches), "matches": rows, "accumulate_s": best[0], "solve_s": best[1],
+        "evaluate_s": best[2], "iteration_s": sum(best), "million_matches_per_s": rows / best[0] / 1e6,
+        "peak_rss_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2,
+    }  # fmt: skip
+
+
+def exponent(rows: list[dict[str, Any]], by: str) -> float:
+    """Slope of log seconds per iteration over log size."""
+    sizes = np.log([r[by] for r in rows])
+    return float(np.polyfit(sizes, np.log([r["iteration_s"] for r in rows]), 1)[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    measure(20, 10, 1)  # compiles
+    by_matches = [
+        measure(300, n // 1185, options.repeats) for n in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
+    ]
+    by_frames = [measure(n, 50, options.repeats) for n in (100, 300, 1000, 2500, 5000)]
+    print_table(by_matches + by_frames)
+    exponents = {"matches": exponent(by_matches[1:], "matches"), "frames": exponent(by_frames[1:], "frames")}
+    print("exponents", exponents)
+    labelled = [{"sweep": "matches", **r} for r in by_matches] + [{"sweep": "frames", **r} for r in by_frames]
+    write_results("cost", labelled, exponents=exponents)
+
+
+if __name__ == "__main__":
+    main()
