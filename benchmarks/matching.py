@@ -104,7 +104,8 @@ def _means(scene: str, kind: str, group: list[Judged]) -> dict[str, Any]:
     means = {name: _mean(row[name] for row in matched) for name in names}
     spent = round(_mean(one.milliseconds for one in group), 1)
     head = {"scene": scene, "kind": kind, "pairs": len(group), "rejected": len(group) - len(matched)}
-    return {**head, **{k: round(v, 3) for k, v in means.items()}, "CPU ms": spent}
+    figures = {name: round(mean, 3) if np.isfinite(mean) else None for name, mean in means.items()}
+    return {**head, **figures, "CPU ms": spent}
 
 
 def _mean(values: Iterable[float]) -> float:

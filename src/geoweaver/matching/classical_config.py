@@ -22,7 +22,7 @@ class ClassicalConfig:
     wide: float = 0.06
     """Feature pairs that move by more than this share of the image's diagonal make the pair wide."""
     blind_share: float = 0.4
-    """Without feature pairs, flow alone must come back on this share of the image (blurred neighbours)."""
+    """Without feature pairs, so much of what is textured must come back and look alike (blurred frames)."""
     two_view: TwoViewConfig = field(default_factory=TwoViewConfig)
     """The pair's own geometry from features."""
     near_flow: FlowConfig = field(default_factory=FlowConfig)

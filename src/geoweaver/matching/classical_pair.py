@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, UInt8
 from geoweaver.datatypes import Features
 from geoweaver.matching.classical_config import ClassicalConfig
 from geoweaver.matching.classical_flow import Flow, inside, residual_flow
-from geoweaver.matching.classical_score import FITTED, believe, gather_evidence, texture
+from geoweaver.matching.classical_score import FITTED, TEXTURED, believe, gather_evidence, texture
 from geoweaver.matching.classical_warp import scaled_field, supported, warp_field
 from geoweaver.matching.two_view import fit_fundamental, two_view_geometry
 
@@ -60,7 +60,7 @@ def match_pair(
     return PairMatches(pixel_i[order], pixel_j[order], found.score[order], found.evidence[order])
 
 
-def _shrunk(image: Image, most: int) -> tuple[Grey, Float[np.ndarray, "2"]]:
+def _shrunk(image: Image, most: int) -> tuple[UInt8[np.ndarray, "h w"], Float[np.ndarray, "2"]]:
     """The grey image at working size, and how many of its pixels make one of the original's (x, y)."""
     import cv2
 
@@ -103,8 +103,6 @@ def _select(
         pixel, (grey_i.shape[1], grey_i.shape[0]), 1
     )
     returning = seen & (flow.return_error(pixel) < 1)
-    if kind == "blind" and returning.mean() < config.blind_share:
-        return REJECTED
     some = np.flatnonzero(returning)
     some = some[:: max(1, len(some) // _FIT_ROWS)]
     error = config.two_view.max_error
@@ -113,8 +111,18 @@ def _select(
         return REJECTED
     pixel, pixel_j = pixel[seen], pixel_j[seen]
     evidence = gather_evidence(pixel, pixel_j, flow, grey_i, textured, fundamental)
+    if kind == "blind" and not _convincing(evidence, config):
+        return REJECTED
     return PairMatches(
         pixel, pixel_j, believe(evidence, FITTED["wide" if kind == "wide" else "near"]), evidence
+    )
+
+
+def _convincing(evidence: Float[np.ndarray, "n 6"], config: ClassicalConfig) -> bool:
+    """Whether flow alone shows that two images belong together: texture comes back and looks alike."""
+    proof = evidence[evidence[:, 1] > TEXTURED]
+    return len(proof) >= config.min_matches and bool(
+        ((proof[:, 0] < 1) & (proof[:, 2] > 0.7)).mean() >= config.blind_share
     )
 
 

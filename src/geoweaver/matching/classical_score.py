@@ -19,6 +19,9 @@ FITTED: dict[str, tuple[float, ...]] = {
 }
 """Intercept and weights of the logarithms, fitted to exact flow (benchmarks.matching --fit does it again)."""
 
+TEXTURED, ALIKE = 4.0, 0.4
+"""Texture above noise in grey levels per pixel, and the correlation that textured patches must reach."""
+
 
 def texture(grey: UInt8[np.ndarray, "H W"]) -> Float[np.ndarray, "H W"]:
     """Square root of the structure tensor's least eigenvalue, in grey levels per pixel."""
@@ -53,8 +56,12 @@ def log_evidence(evidence: Float[np.ndarray, "n 6"]) -> Float[np.ndarray, "n 7"]
 
 
 def believe(evidence: Float[np.ndarray, "n 6"], coefficients: tuple[float, ...]) -> Float[np.ndarray, "n"]:
-    """The probability that a match is right to a pixel: logistic in the evidence's logarithms."""
-    return np.asarray(1 / (1 + np.exp(-(log_evidence(evidence) @ np.array(coefficients)))))
+    """The probability that a match is right to a pixel: logistic in the evidence's logarithms.
+
+    Textured patches that do not look alike are no match, however well the flow comes back.
+    """
+    chance = 1 / (1 + np.exp(-(log_evidence(evidence) @ np.array(coefficients))))
+    return np.where((evidence[:, 1] > TEXTURED) & (evidence[:, 2] < ALIKE), 0.0, chance)
 
 
 def _offsets() -> Float[np.ndarray, "k 2"]:
