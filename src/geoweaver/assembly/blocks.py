@@ -182,9 +182,10 @@ class TwoLevel:
 
 
 def _inverse(matrix: Any) -> Any:
-    """Inverse of a positive matrix in single precision: one product per iteration, and a preconditioner needs no more."""
+    """Inverse of a positive matrix in single precision: a preconditioner needs no more."""
     unit = 1 / np.sqrt(np.diag(matrix))
-    root, _ = scipy.linalg.cho_factor(matrix * unit[:, None] * unit, lower=True, overwrite_a=True, check_finite=False)
+    scaled = matrix * unit[:, None] * unit
+    root, _ = scipy.linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
     lower, _ = scipy.linalg.lapack.dpotri(root, lower=True)
     full = np.tril(lower) + np.tril(lower, -1).T
     return (full * unit[:, None] * unit).astype(np.float32)

@@ -9,7 +9,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Options:
-    """Cameras of every frame of a video or of a folder of images; a killed run goes on with the same command."""
+    """Cameras of every frame of a video or a folder of images; a killed run goes on with the same command."""
 
     input: tyro.conf.Positional[Path]
     """A video file or a folder of images (sub-folders are physical cameras)."""
@@ -56,12 +56,13 @@ def run(options: Options) -> None:
         with Store.open(options.out / "work") as store:
             store.clear()
     frames = FramesConfig(
-        options.intrinsics, options.masks, options.timestamps, options.frames, options.stride, options.max_frames,
-        options.max_size,
+        options.intrinsics, options.masks, options.timestamps, options.frames,
+        options.stride, options.max_frames, options.max_size,
     )  # fmt: skip
     config = Config(
-        frames=frames, keyframes=KeyframeConfig(options.keyframes), chunk_size=options.chunk_size, prior=options.prior,
-        matcher=options.matcher, seed=options.seed, engine=options.engine, workers=options.workers,
+        frames=frames, keyframes=KeyframeConfig(options.keyframes), chunk_size=options.chunk_size,
+        prior=options.prior, matcher=options.matcher, seed=options.seed, engine=options.engine,
+        workers=options.workers,
     )  # fmt: skip
     result = reconstruct(options.input, options.out, config)
     trusted = int(result.trusted.sum())
