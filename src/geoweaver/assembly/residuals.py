@@ -8,6 +8,7 @@ from torch import Tensor
 
 from geoweaver.assembly.kernel import Kernel, cdf_loss, cdf_slope
 from geoweaver.assembly.pairs import Normalisation, Objective, PairGeometry, PairMatches
+from geoweaver.geometry import Sim3
 from geoweaver.geometry.so3 import hat
 
 PARAMETERS = 15
@@ -54,21 +55,9 @@ def block_residuals(
 
     dp = dback = dXj = dlog = None
     if jacobians:
-        sR, sRt = z.scale[:, None, None] * z.rotation, inverse.scale[:, None, None] * inverse.rotation
         lift_i, lift_j = _lift_jacobian(raw_i, ray_i, Xi, Ki), _lift_jacobian(raw_j, ray_j, Xj, Kj)
-        dp, dback, dXj = (
-            torch.zeros(len(ui), 3, PARAMETERS, dtype=p.dtype, device=p.device) for _ in range(3)
-        )
-        dp[:, :, 0:7] = _act_jacobian(p)
-        dp[:, :, 7:9], dp[:, :, 11:13] = sR @ lift_i[..., :2], sR @ lift_i[..., 2:]
-        dback[:, :, 0:7] = -sRt @ _act_jacobian(Xj)
-        dback[:, :, 9:11], dback[:, :, 13:15] = sRt @ lift_j[..., :2], sRt @ lift_j[..., 2:]
-        dXj[:, :, 9:11], dXj[:, :, 13:15] = lift_j[..., :2], lift_j[..., 2:]
-        dlog = torch.zeros(len(ui), PARAMETERS, dtype=p.dtype, device=p.device)
-        dlog[:, 6] = 0.5
-        for column, ok, d, raw in ((7, ok_i, di, raw_i), (9, ok_j, dj, raw_j)):
-            half = 0.5 / torch.where(ok, d, torch.ones_like(d))
-            dlog[:, column], dlog[:, column + 1] = raw * half, half
+        dp, dback, dXj = _point_jacobians(z, inverse, p, Xj, lift_i, lift_j)
+        dlog = _log_distance_jacobian((di, dj), (raw_i, raw_j), (ok_i, ok_j))
 
     pixels = [_reprojection(p, uj, Kj, active_i, front, dp, 13)]
     if objective.both_directions:
@@ -78,6 +67,32 @@ def block_residuals(
         scale = torch.ones_like(di) if geometry.target_scale is None else geometry.target_scale[pair]
         points = Residual((p - Xj) * scale[:, None], points.active, points.usable, None)
     return pixels, points
+
+
+def _point_jacobians(
+    z: Sim3, inverse: Sim3, p: Tensor, Xj: Tensor, lift_i: Tensor, lift_j: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """d(Z X_i), d(Z^-1 X_j) and dX_j by the pair's local parameters."""
+    sR, sRt = z.scale[:, None, None] * z.rotation, inverse.scale[:, None, None] * inverse.rotation
+    dp, dback, dXj = (torch.zeros(len(p), 3, PARAMETERS, dtype=p.dtype, device=p.device) for _ in range(3))
+    dp[:, :, 0:7] = _act_jacobian(p)
+    dp[:, :, 7:9], dp[:, :, 11:13] = sR @ lift_i[..., :2], sR @ lift_i[..., 2:]
+    dback[:, :, 0:7] = -sRt @ _act_jacobian(Xj)
+    dback[:, :, 9:11], dback[:, :, 13:15] = sRt @ lift_j[..., :2], sRt @ lift_j[..., 2:]
+    dXj[:, :, 9:11], dXj[:, :, 13:15] = lift_j[..., :2], lift_j[..., 2:]
+    return dp, dback, dXj
+
+
+def _log_distance_jacobian(
+    depth: tuple[Tensor, Tensor], raw: tuple[Tensor, Tensor], ok: tuple[Tensor, Tensor]
+) -> Tensor:
+    """Derivative of log sqrt(s d_i d_j), the unit of the 3D residual, by the pair's local parameters."""
+    dlog = torch.zeros(len(depth[0]), PARAMETERS, dtype=depth[0].dtype, device=depth[0].device)
+    dlog[:, 6] = 0.5
+    for column, d, r, good in zip((7, 9), depth, raw, ok, strict=True):
+        half = 0.5 / torch.where(good, d, torch.ones_like(d))
+        dlog[:, column], dlog[:, column + 1] = r * half, half
+    return dlog
 
 
 def _ray(pixel: Tensor, K: Tensor) -> Tensor:
