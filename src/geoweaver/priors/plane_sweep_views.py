@@ -9,6 +9,7 @@ _BEST_ANGLE = np.radians(6.0)
 _ANGLE_SPREAD = 0.6
 """In powers of e: sources at half or twice the best angle still serve."""
 _FEWEST_POINTS = 8
+_LEAST_GAIN = 0.02
 CELL = 8
 """Pixels of a cell in which sparse points suggest one depth."""
 
@@ -40,43 +41,57 @@ def project_points(
 
 
 def source_views(views: SweepViews, frame: int, count: int) -> Int[np.ndarray, "_"]:
-    """The views that share most of a frame's points at a triangulation angle near six degrees, best first."""
-    points = views.points[frame]
-    if len(points) < _FEWEST_POINTS:
+    """Views that together see all of a frame's surface from the side, at about six degrees; best first."""
+    if len(views.points[frame]) < _FEWEST_POINTS:
         return np.zeros(0, np.int64)
-    centre = -np.einsum("nji,nj->ni", views.rotation, views.translation)
-    ray = points - centre[frame]
-    score = np.zeros(len(views))
-    for other in range(len(views)):
-        if other != frame:
-            score[other] = _usefulness(views, other, points, ray, points - centre[other])
-    order = np.argsort(-score, kind="stable")[:count]
-    return order[score[order] > 0.05]
+    targets = np.concatenate([views.points[frame], surface_samples(views, frame)])
+    useful = _usefulness(views, frame, targets)
+    seen = np.zeros(len(targets))
+    chosen: list[int] = []
+    for _ in range(min(count, len(views) - 1)):
+        # what others see already counts less, so that no side of the image is left out
+        gain = (useful / (1 + 2 * seen)).mean(1)
+        gain[chosen] = 0
+        best = int(gain.argmax())
+        if gain[best] <= _LEAST_GAIN:
+            break
+        chosen.append(best)
+        seen += useful[best]
+    return np.array(chosen, np.int64)
+
+
+def surface_samples(views: SweepViews, frame: int, cell: int = 32) -> Float[np.ndarray, "_ 3"]:
+    """Points on a coarse grid of the image at the depth that the sparse points suggest, in the chunk's axes."""
+    inverse, _, x, y = _suggested_inverse_depth(views, frame, cell)
+    fx, fy, cx, cy = views.intrinsics
+    z = 1 / inverse.ravel()
+    local = np.stack([(x.ravel() - cx) / fx * z, (y.ravel() - cy) / fy * z, z], 1)
+    return (local - views.translation[frame]) @ views.rotation[frame]
 
 
 def _usefulness(
-    views: SweepViews,
-    other: int,
-    points: Float[np.ndarray, "p 3"],
-    ray: Float[np.ndarray, "p 3"],
-    other_ray: Float[np.ndarray, "p 3"],
-) -> float:
-    """Share of the points in view, times how near their median angle is to the best one."""
-    pixel, z = project_points(views, other, points)
-    inside = (z > 0) & (pixel >= 0).all(1) & (pixel < views.size).all(1)
-    if inside.sum() < _FEWEST_POINTS:
-        return 0.0
-    cosine = (ray * other_ray).sum(1) / (np.linalg.norm(ray, axis=1) * np.linalg.norm(other_ray, axis=1))
-    angle = max(float(np.median(np.arccos(np.clip(cosine[inside], -1, 1)))), 1e-4)
+    views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"]
+) -> Float[np.ndarray, "n p"]:
+    """For each view and target: 0 where it is out of view, else how near their angle is to the best one."""
+    centre = -np.einsum("nji,nj->ni", views.rotation, views.translation)
+    rays = targets - centre[:, None]
+    rays /= np.maximum(np.linalg.norm(rays, axis=-1, keepdims=True), 1e-12)
+    angle = np.arccos(np.clip((rays * rays[frame]).sum(-1), -1, 1)).clip(1e-4)
     nearness = np.exp(-0.5 * (np.log(angle / _BEST_ANGLE) / _ANGLE_SPREAD) ** 2)
-    return float(inside.mean() * nearness)
+    for other in range(len(views)):
+        pixel, z = project_points(views, other, targets)
+        nearness[other] *= (z > 0) & (pixel >= 0).all(1) & (pixel < views.size).all(1)
+    nearness[frame] = 0
+    return nearness
 
 
 def depth_planes(views: SweepViews, frame: int, planes: int) -> Float[np.ndarray, "planes"]:
     """Inverse depths, far to near, from 1.25 times the farthest to 0.4 times the nearest sparse points."""
     _, z = project_points(views, frame, views.points[frame])
     z = z[z > 0]
-    near, far = 0.4 * np.quantile(z, 0.01), 1.25 * np.quantile(z, 0.99)
+    # a point triangulated into the lens would spend all planes on nothing
+    near = max(0.4 * np.quantile(z, 0.01), 0.1 * np.median(z))
+    far = min(1.25 * np.quantile(z, 0.99), 10 * np.median(z))
     return np.linspace(1 / far, 1 / near, planes)
 
 
@@ -94,19 +109,26 @@ def plane_homographies(
 
 
 def sparse_prior(
-    views: SweepViews, frame: int, inverse_depth: Float[np.ndarray, "d"], cell: int = CELL
+    views: SweepViews, frame: int, inverse_depth: Float[np.ndarray, "d"]
 ) -> tuple[Float[np.ndarray, "h w"], Float[np.ndarray, "h w"]]:
     """Per cell of the image the plane that nearby sparse points suggest, and how near they are (0 to 1)."""
+    inverse, nearness, _, _ = _suggested_inverse_depth(views, frame, CELL)
+    plane = (inverse - inverse_depth[0]) / (inverse_depth[1] - inverse_depth[0])
+    return np.clip(plane, 0, len(inverse_depth) - 1).astype(np.float32), nearness.astype(np.float32)
+
+
+def _suggested_inverse_depth(
+    views: SweepViews, frame: int, cell: int
+) -> tuple[
+    Float[np.ndarray, "h w"], Float[np.ndarray, "h w"], Float[np.ndarray, "h w"], Float[np.ndarray, "h w"]
+]:
+    """Sparse inverse depth weighted by distance in the image, nearness of the points, and the cells' centres."""
     width, height = views.size
     pixel, z = project_points(views, frame, views.points[frame])
-    front = z > 0
-    pixel, inverse = pixel[front], 1 / z[front]
-    step = inverse_depth[1] - inverse_depth[0]
-    plane = np.clip((inverse - inverse_depth[0]) / step, 0, len(inverse_depth) - 1)
-    y, x = np.meshgrid(
-        np.arange(0, height, cell) + cell / 2, np.arange(0, width, cell) + cell / 2, indexing="ij"
-    )
+    pixel, inverse = pixel[z > 0], 1 / z[z > 0]
+    half = cell / 2
+    y, x = np.meshgrid(np.arange(half, height + half, cell), np.arange(half, width + half, cell), indexing="ij")
     distance2 = (x[..., None] - pixel[:, 0]) ** 2 + (y[..., None] - pixel[:, 1]) ** 2
-    weight = 1 / (distance2 + (cell / 2) ** 2) ** 1.5
-    suggested = (weight * plane).sum(-1) / weight.sum(-1)
-    return suggested.astype(np.float32), np.exp(-distance2.min(-1) / (4 * cell) ** 2).astype(np.float32)
+    weight = 1 / (distance2 + (CELL / 2) ** 2) ** 1.5
+    suggested = (weight * inverse).sum(-1) / weight.sum(-1)
+    return suggested, np.exp(-distance2.min(-1) / (4 * CELL) ** 2), x, y

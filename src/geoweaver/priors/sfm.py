@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Bool, UInt8
+from jaxtyping import Bool, Float, UInt8
 
 from geoweaver.datatypes import Chunk, ChunkPrior, Frames
 from geoweaver.engine import map_pieces
@@ -172,8 +172,24 @@ def sweep_views(model: SparseModel, image_size: tuple[int, int], size: tuple[int
         model.cam_from_chunk.translation.numpy(),
         (x * fx, y * fy, x * cx, y * cy),
         size,
-        tuple(model.points[np.unique(row[row >= 0])] for row in model.point_of),
+        well_seen_points(model),
     )
+
+
+def well_seen_points(model: SparseModel) -> tuple[Float[np.ndarray, "_ 3"], ...]:
+    """For each camera the points it observes, without those that all cameras see from one direction."""
+    centre = model.cam_from_chunk.centre.numpy()
+    row, feature = np.nonzero(model.point_of >= 0)
+    point = model.point_of[row, feature]
+    ray = model.points[point] - centre[row]
+    ray /= np.maximum(np.linalg.norm(ray, axis=1, keepdims=True), 1e-12)
+    mean = np.zeros((len(model.points), 3))
+    np.add.at(mean, point, ray)
+    count = np.bincount(point, minlength=len(mean))
+    # the length of the mean direction falls below one by half the variance of the angle
+    spread = np.sqrt(np.maximum(2 - 2 * np.linalg.norm(mean, axis=1) / np.maximum(count, 1), 0))
+    good = spread > np.radians(0.7)
+    return tuple(model.points[np.unique(r[(r >= 0) & good[r]])] for r in model.point_of)
 
 
 def _read_pixels(frames: Frames, members: Sequence[int], row: int) -> UInt8[np.ndarray, "H W 3"]:
