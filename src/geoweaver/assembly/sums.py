@@ -26,9 +26,14 @@ def pair_sums(
 def _beside(matches: PairMatches, geometry: PairGeometry) -> PairGeometry:
     """The estimate where the matches are: only they are large, everything else stays on the CPU."""
     device = matches.weight.device
-    rest = (geometry.intrinsics_i, geometry.intrinsics_j, geometry.affine)
     scale = None if geometry.target_scale is None else geometry.target_scale.to(device)
-    return PairGeometry(geometry.z.to(device), *(t.to(device) for t in rest), scale)
+    return PairGeometry(
+        geometry.z.to(device),
+        geometry.intrinsics_i.to(device),
+        geometry.intrinsics_j.to(device),
+        geometry.affine.to(device),
+        scale,
+    )
 
 
 def residual_median(matches: PairMatches, geometry: PairGeometry, objective: Objective) -> float:
