@@ -34,8 +34,10 @@ class GraphConfig:
     """Candidates that look alike."""
     selection: SelectionConfig = field(default_factory=SelectionConfig)
     """Which candidates become edges."""
-    min_inliers: int = 25
-    """A verified candidate has at least so many agreeing feature pairs; half of it makes a link weak."""
+    min_inliers: int = 32
+    """A verified candidate has at least so many agreeing feature pairs: unlike rooms reach 30 by chance."""
+    weak_inliers: int = 16
+    """A link of the temporal chain with fewer is weak: more pairs are tried around it."""
     sure_inliers: int = 100
     """So many agreeing feature pairs count half of what any number can."""
 
@@ -55,7 +57,7 @@ def build_graph(
     chains = camera_chains(chunks, camera)
     near, chain = temporal_pairs(chunks, camera, config.temporal), _links(chains)
     if verify is not None and len(chain):
-        weak = verify(chain) < config.min_inliers / 2
+        weak = verify(chain) < config.weak_inliers
         near = as_pairs(_set(near) | _set(mending_pairs(chain[weak], chunks, camera, config.temporal)))
         chain = chain[~weak]
     found, selection = (

@@ -2,16 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from geoweaver.datatypes import Frames, Matches
+from geoweaver.datatypes import Features, Frames, Matches
 from geoweaver.matching.classical_config import ClassicalConfig
 from geoweaver.matching.classical_pair import REJECTED, PairMatches, match_pair
 from geoweaver.matching.two_view import ReadFeatures
 
 __all__ = ["ClassicalConfig", "ClassicalMatcher", "PairMatches", "match_pair"]
+
+_KEPT = 12
+"""Frames kept while edges are matched: neighbours in the list share them."""
+
+
+class _View(NamedTuple):
+    """All that a frame brings to a pair."""
+
+    image: np.ndarray
+    features: Features
+    mask: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -26,16 +39,22 @@ class ClassicalMatcher:
         self, frames: Frames, read_features: ReadFeatures, edge_pairs: Sequence[tuple[int, int, int]]
     ) -> Matches:
         """Matches of (edge, frame_i, frame_j), sorted by edge; an edge without matches is rejected."""
-        found = [(edge, self._pair(frames, read_features, i, j)) for edge, i, j in sorted(edge_pairs)]
+        assert frames.pixels is not None or not edge_pairs, "frames without pixels cannot be matched"
+        view = lru_cache(maxsize=_KEPT)(partial(_view, frames, read_features))
+        found = [
+            (edge, REJECTED if {i, j} & set(frames.broken) else self._pair(view(i), view(j)))
+            for edge, i, j in sorted(edge_pairs)
+        ]
         return _joined(found)
 
-    def _pair(self, frames: Frames, read_features: ReadFeatures, i: int, j: int) -> PairMatches:
-        if i in frames.broken or j in frames.broken:
-            return REJECTED
-        assert frames.pixels is not None, "frames without pixels cannot be matched"
-        images = [frames.pixels.read(k) for k in (i, j)]
-        masks = [None if frames.masks is None else frames.masks.read(k) for k in (i, j)]
-        return match_pair(images[0], images[1], read_features(i), read_features(j), self.config, *masks)
+    def _pair(self, i: _View, j: _View) -> PairMatches:
+        return match_pair(i.image, j.image, i.features, j.features, self.config, i.mask, j.mask)
+
+
+def _view(frames: Frames, read_features: ReadFeatures, frame: int) -> _View:
+    assert frames.pixels is not None
+    mask = None if frames.masks is None else frames.masks.read(frame)
+    return _View(frames.pixels.read(frame), read_features(frame), mask)
 
 
 def _joined(found: list[tuple[int, PairMatches]]) -> Matches:

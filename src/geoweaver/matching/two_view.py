@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -68,7 +68,7 @@ def match_features(
     use_i, use_j = (_largest(f, config.max_features) for f in (features_i, features_j))
     if min(len(use_i), len(use_j)) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    similar = (_unit(features_i, use_i) @ _unit(features_j, use_j).T).numpy()
+    similar = _cosines(features_i.descriptors[use_i], features_j.descriptors[use_j])
     row = np.arange(len(use_i))
     nearest = similar.argmax(1)
     best = similar[row, nearest]
@@ -141,6 +141,9 @@ def _largest(features: Features, most: int) -> Int[Tensor, "n"]:
     return features.scale.argsort(descending=True, stable=True)[:most].sort().values
 
 
-def _unit(features: Features, rows: Int[Tensor, "n"]) -> Float[Tensor, "n 128"]:
-    """Descriptors of length 1."""
-    return torch.nn.functional.normalize(features.descriptors[rows].float(), dim=1)
+def _cosines(a: UInt8[Tensor, "n 128"], b: UInt8[Tensor, "m 128"]) -> Float[np.ndarray, "n m"]:
+    """Cosines of all descriptors; products of bytes sum exactly in float32, on any number of threads."""
+    a, b = a.float(), b.float()
+    length_a, length_b = (x.square().sum(1).sqrt().clamp(min=1e-6) for x in (a, b))
+    products = a @ b.T
+    return np.asarray(products.div_(length_a[:, None]).div_(length_b).numpy())
