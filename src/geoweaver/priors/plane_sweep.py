@@ -14,12 +14,25 @@ from geoweaver.priors.plane_sweep_views import (
     CELL,
     SweepViews,
     depth_planes,
+    likely_planes,
     plane_homographies,
+    project_points,
     source_views,
     sparse_prior,
 )
 
 Picture = Float[np.ndarray, "H W"]
+
+_SEEN = 0.75
+"""Share of the planes that must be in view for a choice among them to mean something."""
+_ALONE = 0.02
+"""What a depth counts in the filling that no other view confirms."""
+_SPARSE = 0.5
+"""What a sparse point counts there."""
+_REACHED = 1e-7
+"""Weight of filled-in values below which nothing believable is near."""
+_LEAST = 1e-3
+"""Confidence of the least sure valid pixel."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ class FrameSweep:
     cost: Picture
     """Census bits that differ at the chosen depth."""
     seen: Picture
-    """Share of the planes at which some source sees the pixel."""
+    """Share of the likely planes at which some source sees the pixel."""
     step: Picture
     """Relative depth of one plane at the chosen depth."""
 
@@ -84,7 +97,8 @@ def sweep_frame(
     volume = np.empty((height, width, config.planes), np.int16)
     seen = np.empty((height, width), np.float32)
     homographies = plane_homographies(views, frame, sources, inverse)
-    cost_volume(images[frame], images[sources], homographies, volume, seen)
+    likely = likely_planes(views, frame, inverse)
+    cost_volume(images[frame], images[sources], homographies, likely, volume, seen)
     prior, nearness = sparse_prior(views, frame, inverse)
     pull_to_prior(volume, prior, nearness, np.float32(config.sparse_weight), CELL)
     return _choose(volume, images[frame], seen, inverse, config)
@@ -117,6 +131,19 @@ def sweep_piece(
     return depths, confidences
 
 
+def anchor(views: SweepViews, frame: int, depth: Picture, confidence: Picture) -> tuple[Picture, Picture]:
+    """Put the sparse points where nothing better is known, so that blank surfaces are filled from them."""
+    depth, confidence = depth.copy(), confidence.astype(np.float32)
+    pixel, z = project_points(views, frame, views.points[frame])
+    planes = depth_planes(views, frame, 2) if len(z) else np.ones(2)
+    inside = (z * planes[1] > 1) & (z * planes[0] < 1) & (pixel >= 0).all(1) & (pixel < views.size).all(1)
+    x, y = pixel[inside].astype(np.int64).T
+    better = confidence[y, x] < _SPARSE
+    depth[y[better], x[better]] = z[inside][better]
+    confidence[y[better], x[better]] = _SPARSE
+    return depth, confidence
+
+
 def _judge(
     views: SweepViews,
     raw: Float[np.ndarray, "n H W"],
@@ -127,10 +154,12 @@ def _judge(
 ) -> tuple[Picture, Picture]:
     """Believe what other views confirm, and fill the rest from it with a low confidence."""
     agree, visible, fused = consistent_views(views, raw, frame, sources)
-    sure = confidence_of(agree, visible, sweep.margin, sweep.cost)
-    sure = np.where(raw[frame] > 0, sure, 0)
-    filled, weight = fill(fused, np.where(agree >= 1, sure, 0.05 * sure), image)
-    believed = agree >= 2
-    depth = np.where(believed, fused, np.where(weight > 1e-6, filled, fused))
+    # where only some planes are in view, the best of those is a choice without alternatives
+    judged = (raw[frame] > 0) & (sweep.seen >= _SEEN)
+    sure = np.where(judged, confidence_of(agree, visible, sweep.margin, sweep.cost), 0)
+    anchored, weight = anchor(views, frame, fused, np.where(agree >= 1, sure, _ALONE * sure))
+    filled, weight = fill(anchored, weight, image)
+    believed = judged & (agree >= 2)
+    depth = np.where(believed, fused, np.where(weight > _REACHED, filled, 0))
     confidence = np.where(believed, sure, 0.5 * np.minimum(sure, 0.6))
-    return depth.astype(np.float32), np.where(depth > 0, np.maximum(confidence, 1e-3), 0).astype(np.float32)
+    return depth.astype(np.float32), np.where(depth > 0, np.maximum(confidence, _LEAST), 0).astype(np.float32)

@@ -69,10 +69,12 @@ def _count_bits(v: Any) -> Any:
 
 
 @njit(cache=True)
-def cost_volume(reference: Any, sources: Any, homographies: Any, volume: Any, in_view: Any) -> None:
+def cost_volume(
+    reference: Any, sources: Any, homographies: Any, likely: Any, volume: Any, in_view: Any
+) -> None:
     """Fill volume (H W D) with the mean census difference over the better half of the sources in view.
 
-    homographies is (D S 3 3), float32; in_view (H W) gets the share of planes that some source sees.
+    homographies is (D S 3 3), float32; in_view (H W) gets the share of likely planes that a source sees.
     """
     planes, views = homographies.shape[:2]
     height, width = reference.shape
@@ -94,12 +96,12 @@ def cost_volume(reference: Any, sources: Any, homographies: Any, volume: Any, in
                 for x in range(width):
                     bits = _count_bits(code[x] ^ own[y, x])
                     row[s, x] = np.int16(bits) if image[x] > np.float32(-1e5) else np.int16(1000)
-            _better_half(row, d, volume[y], seen[y])
-    in_view[:] = seen / np.float32(planes)
+            _better_half(row, d, likely[d], volume[y], seen[y])
+    in_view[:] = seen
 
 
 @njit(cache=True)
-def _better_half(row: Any, d: int, volume: Any, seen: Any) -> None:
+def _better_half(row: Any, d: int, likely: Any, volume: Any, seen: Any) -> None:
     """Mean of the lower half of the costs in view, per pixel of one row."""
     views, width = row.shape
     sorted_costs = np.empty(views, np.int16)
@@ -120,4 +122,4 @@ def _better_half(row: Any, d: int, volume: Any, seen: Any) -> None:
             for k in range(used):
                 total += sorted_costs[k]
             volume[x, d] = np.int16(UNITS * total // used)
-            seen[x] += np.float32(1)
+            seen[x] += likely

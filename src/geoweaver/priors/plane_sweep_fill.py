@@ -9,7 +9,7 @@ from numba import njit
 _ROUNDS = 3
 _REACH = 24.0
 """Pixels that a value travels on a blank surface."""
-_EDGE = 12.0
+_EDGE = 10.0
 """Difference in brightness that counts as one reach."""
 
 

@@ -61,17 +61,15 @@ def source_views(views: SweepViews, frame: int, count: int) -> Int[np.ndarray, "
 
 
 def surface_samples(views: SweepViews, frame: int, cell: int = 32) -> Float[np.ndarray, "_ 3"]:
-    """Points on a coarse grid of the image at the depth that the sparse points suggest, in the chunk's axes."""
+    """Points on a coarse grid of the image at the depth that sparse points suggest, in the chunk's axes."""
     inverse, _, x, y = _suggested_inverse_depth(views, frame, cell)
     fx, fy, cx, cy = views.intrinsics
     z = 1 / inverse.ravel()
     local = np.stack([(x.ravel() - cx) / fx * z, (y.ravel() - cy) / fy * z, z], 1)
-    return (local - views.translation[frame]) @ views.rotation[frame]
+    return np.asarray((local - views.translation[frame]) @ views.rotation[frame])
 
 
-def _usefulness(
-    views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"]
-) -> Float[np.ndarray, "n p"]:
+def _usefulness(views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"]) -> Float[np.ndarray, "n p"]:
     """For each view and target: 0 where it is out of view, else how near their angle is to the best one."""
     centre = -np.einsum("nji,nj->ni", views.rotation, views.translation)
     rays = targets - centre[:, None]
@@ -82,7 +80,7 @@ def _usefulness(
         pixel, z = project_points(views, other, targets)
         nearness[other] *= (z > 0) & (pixel >= 0).all(1) & (pixel < views.size).all(1)
     nearness[frame] = 0
-    return nearness
+    return np.asarray(nearness)
 
 
 def depth_planes(views: SweepViews, frame: int, planes: int) -> Float[np.ndarray, "planes"]:
@@ -93,6 +91,16 @@ def depth_planes(views: SweepViews, frame: int, planes: int) -> Float[np.ndarray
     near = max(0.4 * np.quantile(z, 0.01), 0.1 * np.median(z))
     far = min(1.25 * np.quantile(z, 0.99), 10 * np.median(z))
     return np.linspace(1 / far, 1 / near, planes)
+
+
+def likely_planes(
+    views: SweepViews, frame: int, inverse_depth: Float[np.ndarray, "d"]
+) -> Float[np.ndarray, "d"]:
+    """Weights that add up to one on the planes where most of the sparse points are."""
+    _, z = project_points(views, frame, views.points[frame])
+    low, high = np.quantile(1 / z[z > 0], [0.05, 0.95])
+    inside = (inverse_depth >= 0.8 * low) & (inverse_depth <= 1.2 * high)
+    return np.asarray(inside / max(inside.sum(), 1), np.float32)
 
 
 def plane_homographies(
@@ -122,12 +130,14 @@ def _suggested_inverse_depth(
 ) -> tuple[
     Float[np.ndarray, "h w"], Float[np.ndarray, "h w"], Float[np.ndarray, "h w"], Float[np.ndarray, "h w"]
 ]:
-    """Sparse inverse depth weighted by distance in the image, nearness of the points, and the cells' centres."""
+    """Sparse inverse depth weighted by distance in the image, nearness of the points, and cells' centres."""
     width, height = views.size
     pixel, z = project_points(views, frame, views.points[frame])
     pixel, inverse = pixel[z > 0], 1 / z[z > 0]
     half = cell / 2
-    y, x = np.meshgrid(np.arange(half, height + half, cell), np.arange(half, width + half, cell), indexing="ij")
+    y, x = np.meshgrid(
+        np.arange(half, height + half, cell), np.arange(half, width + half, cell), indexing="ij"
+    )
     distance2 = (x[..., None] - pixel[:, 0]) ** 2 + (y[..., None] - pixel[:, 1]) ** 2
     weight = 1 / (distance2 + (CELL / 2) ** 2) ** 1.5
     suggested = (weight * inverse).sum(-1) / weight.sum(-1)

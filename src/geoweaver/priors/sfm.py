@@ -50,7 +50,7 @@ class SfmContext:
     notes: tuple[str, ...] = ()
 
     def identity(self) -> tuple[MappingCamera, ...]:
-        """What of it can change a prediction, for the keys of artifacts; pixels and features have keys of their own."""
+        """What of it can change a prediction, for keys; pixels and features have their own."""
         return self.cameras
 
 
