@@ -1,0 +1,109 @@
+"""`python -m benchmarks.readme`: writes the readme's section "Measured" anew from the results there are."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import RESULTS
+
+README = Path(__file__).parents[1] / "README.md"
+RUNS = 30
+"""Of the ablation: five sequences, two settings, three seeds."""
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def ablation(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
+    """Errors after each stage, and what else the runs tell."""
+    lines = []
+    for mean in document["summary"]:
+        mine = [r for r in rows if (r["sequence"], r["preset"]) == (mean["sequence"], mean["preset"])]
+        ates, aucs = ([mean[f"{name}{stage}"] for stage in (1, 2, 3)] for name in ("ate", "auc"))
+        figures = [*(f"{x:.3f}" for x in ates), *(f"{x:.1f}" for x in aucs)]
+        lines.append([mean["sequence"], mean["preset"], str(mine[0]["frames"]), str(len(mine)), *figures])
+    heads = ["sequence", "prior", "frames", "seeds", *(f"ATE {k} (m)" for k in (1, 2, 3))]
+    shares = [100 * r["inside_centre"] for r in rows]
+    wrong, kept, lost = (sum(r[n] for r in rows) for n in ("wrong_edges", "wrong_kept", "right_lost"))
+    ratio, scale = sum(r["ratio"] for r in rows) / len(rows), 100 * max(r["scale_error"] for r in rows)
+    partly = f" {len(rows)} of {RUNS} runs are measured so far." if len(rows) < RUNS else ""
+    return f"""Error of the cameras on simulated sequences with loops
+after Stage 1, 2 and 3, mean over the seeds.{partly}
+
+{table([*heads, *(f"AUC@3 {k} (%)" for k in (1, 2, 3))], lines)}
+
+Stage 1's ATE is {ratio:.0f} times Stage 3's in the mean over the runs.
+The worst chunk's scale is {scale:.1f} % off.
+Of {wrong} wrong long-range edges {kept} were kept; {lost} right ones were lost.
+The stated sigma of the camera centre holds {min(shares):.0f} to {max(shares):.0f} % of a run's errors; 68 would be right."""
+
+
+def matching(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
+    """The matcher by the distance of its frames."""
+    shares = ("within 1 px", "within 4 px", "coverage")
+    lines = [
+        [
+            r["kind"],
+            f"{r['matches']:.0f}",
+            *(f"{100 * r[k]:.0f} %" for k in shares),
+            f"{r['rejected']} of {r['pairs']}",
+        ]
+        for r in rows
+        if r["scene"] == "all worlds"
+    ]
+    heads = ["frames apart", "matches", *shares, "pairs rejected"]
+    return f"The classical matcher against exact flow in the four worlds.\n\n{table(heads, lines)}"
+
+
+def render(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
+    both, depth = ([r[k] for r in rows] for k in ("rgb_depth_cpu_ms", "depth_cpu_ms"))
+    return (
+        f"Rendering a {rows[0]['size']} frame: {min(both):.0f} to {max(both):.0f} ms of processor time\n"
+        f"for picture and depth, {min(depth):.0f} to {max(depth):.0f} ms for depth alone."
+    )
+
+
+def gpm(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
+    return "\n".join(
+        f"{r['family']}, {r['views']} views of {r['width']}x{r['height']}: "
+        f"{r['cpu_seconds']:.1f} s of processor time, {r['peak_gb']:.2f} GB"
+        for r in rows
+    )
+
+
+SECTIONS: dict[str, tuple[str, Callable[[list[dict[str, Any]], dict[str, Any]], str]]] = {
+    "ablation": ("What each stage is worth", ablation),
+    "matching": ("The matcher", matching),
+    "render": ("The worlds", render),
+    "gpm": ("The GPM", gpm),
+}
+
+
+def measured(folder: Path = RESULTS) -> str:
+    """The section: one part for each result that exists, with its command and file."""
+    parts = ["Every figure is from the file named beside it, which also tells date and machine."]
+    for name, (title, words) in SECTIONS.items():
+        path = folder / f"{name}.json"
+        if path.exists():
+            document = json.loads(path.read_text())
+            source = f"`{document['command']}`, benchmarks/results/{name}.json"
+            parts.append(f"**{title}** ({source}). {words(document['rows'], document)}")
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    text = README.read_text()
+    fresh, count = re.subn(
+        r"(?<=## Measured\n\n).*?(?=\n\n## More)", lambda _: measured(), text, flags=re.DOTALL
+    )
+    assert count == 1, "the readme has lost its section"
+    README.write_text(fresh)
+    print(f"{README}: measured figures written")
+
+
+if __name__ == "__main__":
+    main()
