@@ -39,7 +39,8 @@ after Stage 1, 2 and 3, mean over the seeds.{partly}
 Stage 1's ATE is {ratio:.0f} times Stage 3's in the mean over the runs.
 The worst chunk's scale is {scale:.1f} % off.
 Of {wrong} wrong long-range edges {kept} were kept; {lost} right ones were lost.
-The stated sigma of the camera centre holds {min(shares):.0f} to {max(shares):.0f} % of a run's errors; 68 would be right."""
+The stated sigma of the camera centre holds {min(shares):.0f} to {max(shares):.0f} % of a run's errors;
+68 would be right."""
 
 
 def matching(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
