@@ -1,7 +1,7 @@
-"""How lm's cost grows (`python -m benchmarks.cost`): seconds per iteration against matches and against frames, and peak memory.
+"""How lm's cost grows with matches and with frames, and its peak memory (`python -m benchmarks.cost`).
 
-An iteration is linearise (residuals, Jacobians, accumulation), solve, and one evaluation of the true objective. The exponent is
-the slope of log seconds over log size.
+An iteration is linearise (residuals, Jacobians, accumulation), solve, and one evaluation of the true
+objective. The exponent is the slope of log seconds over log size.
 """
 
 import argparse
@@ -24,7 +24,7 @@ K = torch.tensor([400.0, 400.0, 256.0, 144.0], dtype=torch.float64)
 
 
 def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, FrameState]:
-    """A long chain with loops: each frame tied to 1, 2, 4 and 8 later ones and to one far away; exact geometry plus noise."""
+    """A long chain, each frame tied to the 1st, 2nd, 4th and 8th after it: exact geometry plus noise."""
     g = torch.Generator().manual_seed(seed)
     step = torch.zeros(frames, 6, dtype=torch.float64)
     step[:, 0] = 0.05 * torch.arange(frames)
@@ -40,11 +40,11 @@ def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, Fr
     depth_j = depth_j * (1 + 0.02 * torch.randn(count, per_edge, generator=g, dtype=torch.float64))
     pixel_j = pixel_j + 0.5 * torch.randn(count, per_edge, 2, generator=g, dtype=torch.float64)
     start = torch.arange(count + 1) * per_edge
-    columns = (pixel_i.flatten(0, 1), pixel_j.flatten(0, 1), depth_i.flatten(), depth_j.flatten())
-    rows = [c.float().contiguous() for c in columns]
     matches = PairMatches(
-        start, pairs[:, 0], pairs[:, 1], torch.arange(count), *rows, torch.ones(count * per_edge)
-    )
+        start, pairs[:, 0], pairs[:, 1], torch.arange(count),
+        pixel_i.flatten(0, 1).float(), pixel_j.flatten(0, 1).float(),
+        depth_i.flatten().float(), depth_j.flatten().float(), torch.ones(count * per_edge),
+    )  # fmt: skip
     one, zero = torch.ones(frames, dtype=torch.float64), torch.zeros(frames, dtype=torch.float64)
     held = torch.arange(frames) == 0
     setup = FrameSetup(
@@ -97,9 +97,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     measure(20, 10, 1)  # compiles
-    by_matches = [
-        measure(300, n // 1185, options.repeats) for n in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
-    ]
+    sizes = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
+    by_matches = [measure(300, n // 1185, options.repeats) for n in sizes]
     by_frames = [measure(n, 50, options.repeats) for n in (100, 300, 1000, 2500, 5000)]
     print_table(by_matches + by_frames)
     exponents = {"matches": exponent(by_matches[1:], "matches"), "frames": exponent(by_frames[1:], "frames")}

@@ -1,4 +1,4 @@
-"""How much wrong input the weave bears (`python -m benchmarks.outliers`): wrong matches, and wrong long-range edges."""
+"""How many wrong matches and wrong long-range edges the weave bears (`python -m benchmarks.outliers`)."""
 
 import argparse
 from dataclasses import replace
@@ -25,7 +25,8 @@ def run_one(
     return {
         "sequence": sequence, "seed": seed, "wrong_matches": wrong_matches, "wrong_edges": wrong_edges,
         "ate": ate(woven.state.cam_from_world, simulated.truth.cam_from_world),
-        "wrong_kept": int((kept & simulated.wrong_edges).sum()), "wrong_given": int(simulated.wrong_edges.sum()),
+        "wrong_kept": int((kept & simulated.wrong_edges).sum()),
+        "wrong_given": int(simulated.wrong_edges.sum()),
     }  # fmt: skip
 
 

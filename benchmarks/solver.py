@@ -1,8 +1,8 @@
-"""lm against the paper's Adam on the same objective, from the same start, in the same run (`python -m benchmarks.solver`).
+"""lm against the paper's Adam on the same objective, from the same start (`python -m benchmarks.solver`).
 
-CPU seconds and iterations that each needs for 50, 90 and 99 % of the best decrease that either reaches. Adam gets the same
-compiled gradient, without the normal matrix, and a stopping window of 200 iterations. Every chunk is in units of its median
-depth. Writes a plot of objective against seconds beside the JSON.
+CPU seconds and iterations that each needs for 50, 90 and 99 % of the best decrease that either reaches.
+Adam gets the same compiled gradient, without the normal matrix, and a stopping window of 200 iterations.
+Every chunk is in units of its median depth. Writes a plot of objective against seconds beside the JSON.
 """
 
 import argparse
@@ -26,7 +26,6 @@ from geoweaver.assembly.frame_refinement import FrameRefinementConfig, frame_pro
 from geoweaver.assembly.frames_start import start_frames
 from geoweaver.assembly.pairs import PairMatches, select_pairs
 from geoweaver.assembly.sequential import initialise_chunks
-from geoweaver.assembly.stopping import StopRule
 from geoweaver.datatypes import StageReport
 from geoweaver.geometry import SE3, world_camera
 from geoweaver.matching import SamplingConfig
@@ -138,7 +137,7 @@ def _measured(
     start: Any,
     error: Callable[[Any], float],
 ) -> Run:
-    """A solver's trace of the full objective in CPU seconds, so that other work on the machine does not count."""
+    """A solver's trace of the full objective in CPU seconds: other work on the machine does not count."""
     begun = time.process_time()
     clock: list[float] = []
     states: list[Any] = []
@@ -178,8 +177,9 @@ def compare(name: str, by_lm: Run, by_adam: Run, rows: int, simulated: Simulated
         }
         row[f"ratio{label}"] = (adam_s if adam_s < float("inf") else by_adam.seconds[-1]) / max(lm_s, 1e-9)
     return row | {
-        "lm_loss": min(by_lm.losses), "adam_loss": min(by_adam.losses), "lm_ate": by_lm.ate, "adam_ate": by_adam.ate,
-        "adam_seconds": by_adam.seconds[-1], "adam_iterations": len(by_adam.losses) - 1, "adam_why": by_adam.why,
+        "lm_loss": min(by_lm.losses), "adam_loss": min(by_adam.losses),
+        "lm_ate": by_lm.ate, "adam_ate": by_adam.ate, "adam_seconds": by_adam.seconds[-1],
+        "adam_iterations": len(by_adam.losses) - 1, "adam_why": by_adam.why,
         "lm_seconds": by_lm.seconds[-1],
     }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,16 @@ from geoweaver.matching.protocol import Matcher, find_matcher
 from geoweaver.matching.two_view import count_inliers
 from geoweaver.placement import place_frames
 from geoweaver.priors import PriorModel, find_prior
-from geoweaver.store import NOT_IN_KEY, PriorStore, Store, artifact_key, cached_noun, cached_priors, digest_of
+from geoweaver.store import (
+    NOT_IN_KEY,
+    PriorStore,
+    Store,
+    artifact_key,
+    cached_noun,
+    cached_priors,
+    digest_of,
+    restore,
+)
 from geoweaver.weave import WeaveConfig, weave
 
 log = logging.getLogger(__name__)
@@ -74,7 +83,7 @@ class Config:
 
 
 def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
-    """Cameras and depth of every frame of a video or a folder of images; a killed run goes on where it stopped."""
+    """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
     clock = _Clock()
     with Store.open(out / "work") as store:
         engine = find_engine(config.engine, config.workers or available_cores())
@@ -121,7 +130,8 @@ def _graph(
     key = artifact_key("graph", VERSION, [config.graph, config.descriptors], inputs)
 
     def verify(pairs: Int[Tensor, "p 2"]) -> Int[Tensor, "p"]:
-        blocks = [b.tolist() for b in pairs.split(32)]
+        rows = pairs.tolist()
+        blocks = [rows[k : k + 32] for k in range(0, len(rows), 32)]
         task = _Verify(features)
         return torch.cat(
             list(engine.map(task, blocks, title="verified pairs")) or [torch.zeros(0, dtype=torch.long)]
@@ -148,16 +158,15 @@ def _matches(
     edges = [(e, int(i), int(j)) for e, (i, j) in enumerate(graph.edges.tolist())]
     shards = [edges[k : k + EDGES_PER_SHARD] for k in range(0, len(edges), EDGES_PER_SHARD)]
     task = _MatchShard(frames, features, store, matcher)
-    keys = list(engine.map(task, shards, title="matches"))
-    parts = [
-        cached_noun(store, Matches, "matches", piece, key, lambda: _never(piece))[0] for piece, key in keys
-    ]
+    kept = [store.load("matches", *place) for place in engine.map(task, shards, title="matches")]
+    parts = [_no_matches(), *(restore(Matches, artifact.tensors, artifact.meta) for artifact in kept)]
     columns = ("edge", "pixel_i", "pixel_j", "score")
     return Matches(*(torch.cat([getattr(p, c) for p in parts]) for c in columns))
 
 
-def _never(piece: str) -> Any:
-    raise AssertionError(f"{piece} was just kept")
+def _no_matches() -> Matches:
+    nowhere = torch.zeros(0, 2, dtype=torch.float64)
+    return Matches(torch.zeros(0, dtype=torch.long), nowhere, nowhere, nowhere[:, 0])
 
 
 @dataclass(frozen=True)
@@ -179,20 +188,19 @@ class _MatchShard:
 
 
 def _priors(
-    frames: Frames, features: FrameFeatures, chunks: Sequence[Chunk], store: Store, engine: Engine, prior: PriorModel,
+    frames: Frames,
+    features: FrameFeatures,
+    chunks: Sequence[Chunk],
+    store: Store,
+    engine: Engine,
+    prior: PriorModel,
     config: Config,
-) -> PriorStore:  # fmt: skip
+) -> PriorStore:
     """The prior's sound pieces, chunk by chunk."""
-    context = _context(frames, features, chunks, prior, config)
+    context = prior.prepare(frames, chunks, features.read, config.workers or available_cores())
     task = _PredictChunk(features, store, prior, context, config.prior)
     kept = list(engine.map(task, list(chunks), title="priors"))
     return PriorStore.index(store, "priors", kept)
-
-
-def _context(
-    frames: Frames, features: FrameFeatures, chunks: Sequence[Chunk], prior: PriorModel, config: Config
-) -> Any:
-    return prior.prepare(frames, chunks, features.read, config.workers or available_cores())
 
 
 @dataclass(frozen=True)

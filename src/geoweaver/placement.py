@@ -1,6 +1,4 @@
-"""A camera for every frame: keyframes from the weave, the others between their neighbours, each with an honest verdict."""
-
-from dataclasses import replace
+"""A camera for every frame: keyframes from the weave, the others between them, each with a verdict."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,7 +11,7 @@ from geoweaver.weave import Woven
 
 
 def place_frames(frames: Frames, woven: Woven) -> Reconstruction:
-    """Every frame of the input, in order; frames that no prior saw lie between their neighbours and are not trusted."""
+    """Every frame, in order; those that no prior saw lie between their neighbours and are not trusted."""
     seen = woven.tables.canonical >= 0
     cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.camera)
     intrinsics = corrected_intrinsics(woven.setup, woven.state)
@@ -22,11 +20,17 @@ def place_frames(frames: Frames, woven: Woven) -> Reconstruction:
         reason[frame] = _why_unseen(frames, frame)
     sigma = torch.where(seen[:, None], woven.trust.sigma, torch.inf)
     trusted = torch.tensor([f not in reason for f in range(len(frames))], dtype=torch.bool)
-    result = Reconstruction(
-        frames.names, frames.timestamps.double(), cameras, _filled(intrinsics, seen, frames), frames.size, trusted, sigma,
-        reason, woven.reports,
-    )  # fmt: skip
-    return replace(result, reports=woven.reports)
+    return Reconstruction(
+        frames.names,
+        frames.timestamps.double(),
+        cameras,
+        _filled(intrinsics, seen, frames),
+        frames.size,
+        trusted,
+        sigma,
+        reason,
+        woven.reports,
+    )
 
 
 def _why_unseen(frames: Frames, frame: int) -> str:

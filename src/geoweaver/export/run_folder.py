@@ -48,7 +48,9 @@ def run_json(record: RunRecord) -> dict[str, Any]:
         "version": __version__,
         "config": plain(record.config),
         "frames": {
-            "total": len(result), "keyframes": int(record.frames.keyframe.sum()), "trusted": int(result.trusted.sum()),
+            "total": len(result),
+            "keyframes": int(record.frames.keyframe.sum()),
+            "trusted": int(result.trusted.sum()),
         },
         "names": list(result.names),
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
@@ -65,8 +67,8 @@ def _stage(report: StageReport) -> dict[str, Any]:
     return {
         "name": report.name, "seconds": report.seconds, "iterations": report.iterations,
         "objective_start": trace[0] if trace else None, "objective_end": trace[-1] if trace else None,
-        "median_px": report.median_px if math.isfinite(report.median_px) else None, "why_stopped": report.why_stopped,
-        "notes": list(report.notes),
+        "median_px": report.median_px if math.isfinite(report.median_px) else None,
+        "why_stopped": report.why_stopped, "notes": list(report.notes),
     }  # fmt: skip
 
 
