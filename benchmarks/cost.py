@@ -79,8 +79,9 @@ def measure(frames: int, per_edge: int, repeats: int) -> dict[str, Any]:
     best = [min(x) for x in (accumulate, solve, evaluate)]
     rows = made.matches.rows
     return {
-        "frames": frames, "edges": len(made.matches), "matches": rows, "accumulate_s": best[0], "solve_s": best[1],
-        "evaluate_s": best[2], "iteration_s": sum(best), "million_matches_per_s": rows / best[0] / 1e6,
+        "frames": frames, "edges": len(made.matches), "matches": rows,
+        "accumulate_s": best[0], "solve_s": best[1], "evaluate_s": best[2],
+        "iteration_s": sum(best), "million_matches_per_s": rows / best[0] / 1e6,
         "peak_rss_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2,
     }  # fmt: skip
 

@@ -103,10 +103,12 @@ def fit_fundamental(
     nothing = np.zeros((3, 3)), np.zeros(len(pixel_i), bool)
     if len(pixel_i) < 8:
         return nothing
-    fundamental, agree = cv2.findFundamentalMat(
-        np.ascontiguousarray(pixel_i), np.ascontiguousarray(pixel_j),
-        cv2.USAC_MAGSAC, max_error, 0.999, iterations,
-    )  # fmt: skip
+    points = np.ascontiguousarray(pixel_i), np.ascontiguousarray(pixel_j)
+    try:
+        fundamental, agree = cv2.findFundamentalMat(*points, cv2.USAC_MAGSAC, max_error, 0.999, iterations)
+    except cv2.error:
+        # on one plane many matrices fit, and USAC's refinement may end up with none
+        fundamental, agree = cv2.findFundamentalMat(*points, cv2.FM_RANSAC, max_error, 0.999, iterations)
     if fundamental is None or fundamental.shape != (3, 3) or agree is None:
         return nothing
     return fundamental, agree.ravel().astype(bool)
