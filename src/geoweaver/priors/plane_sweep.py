@@ -135,7 +135,7 @@ def anchor(views: SweepViews, frame: int, depth: Picture, confidence: Picture) -
     """Put the sparse points where nothing better is known, so that blank surfaces are filled from them."""
     depth, confidence = depth.copy(), confidence.astype(np.float32)
     pixel, z = project_points(views, frame, views.points[frame])
-    planes = depth_planes(views, frame, 2) if len(z) else np.ones(2)
+    planes = depth_planes(views, frame, 2) if (z > 0).any() else np.ones(2)
     inside = (z * planes[1] > 1) & (z * planes[0] < 1) & (pixel >= 0).all(1) & (pixel < views.size).all(1)
     x, y = pixel[inside].astype(np.int64).T
     better = confidence[y, x] < _SPARSE

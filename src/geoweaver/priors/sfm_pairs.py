@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numba import njit
 
 from geoweaver.datatypes import Features
@@ -87,18 +87,26 @@ def verify_pair(
     matches: Int[np.ndarray, "k 2"],
 ) -> VerifiedPair:
     """The matches that one fundamental matrix explains; none where they are too few to tell."""
-    import cv2
-
     nothing = VerifiedPair(*place, matches[:0])
     if len(matches) < _FEWEST:
         return nothing
     p, q = first[matches[:, 0]], second[matches[:, 1]]
-    # OpenCV's USAC starts from a fixed seed: the same matches give the same answer
-    _, inlier = cv2.findFundamentalMat(p, q, cv2.USAC_MAGSAC, _VERIFY_PX, 0.999, 2000)
-    kept = matches[inlier.ravel() > 0] if inlier is not None else matches[:0]
+    kept = matches[_epipolar_inliers(p, q)]
     if len(kept) < _FEWEST:
         return nothing
     return VerifiedPair(*place, kept)
+
+
+def _epipolar_inliers(p: Float[np.ndarray, "m 2"], q: Float[np.ndarray, "m 2"]) -> Bool[np.ndarray, "m"]:
+    """Matches near their epipolar lines; OpenCV starts from a fixed seed, so its answer stays the same."""
+    import cv2
+
+    try:
+        _, inlier = cv2.findFundamentalMat(p, q, cv2.USAC_MAGSAC, _VERIFY_PX, 0.999, 2000)
+    except cv2.error:
+        # on one plane any of many matrices fits, and USAC's refinement may end up without one
+        _, inlier = cv2.findFundamentalMat(p, q, cv2.FM_RANSAC, _VERIFY_PX, 0.999, 2000)
+    return np.zeros(len(p), bool) if inlier is None else inlier.ravel() > 0
 
 
 def verified_pairs(features: Sequence[Features], offsets: Sequence[int] = OFFSETS) -> list[VerifiedPair]:

@@ -1,9 +1,8 @@
 """The sound pieces of one chunk: map, check, try again from elsewhere, split what stays unsound."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from geoweaver.priors.sfm_check import Pixels, is_sound, pair_verdicts, soundness, split_model
 from geoweaver.priors.sfm_mapping import MappingCamera, SparseModel, map_chunk
@@ -68,7 +67,7 @@ def _attempts(
 def _plausible(model: SparseModel, camera: MappingCamera) -> bool:
     """A model whose focal left an agreed one behind explains its matches by a wrong lens."""
     ratio = model.intrinsics[0] / camera.intrinsics[0]
-    return not camera.fixed or abs(np.log(ratio)) < _FOCAL_TOLERANCE
+    return not camera.fixed or abs(math.log(ratio)) < _FOCAL_TOLERANCE
 
 
 def _score(

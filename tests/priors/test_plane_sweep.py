@@ -1,0 +1,169 @@
+"""The sweep's parts against plain numpy, and its depth against exact scenes."""
+
+import numpy as np
+import pytest
+from painted_wall import BOARD, FOCAL, SIZE, WALL, Walk, sideways
+
+from geoweaver.priors.plane_sweep import SweepConfig, depth_size, shrink, sweep_piece
+from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes
+from geoweaver.priors.plane_sweep_consistency import confidence_of, consistent_views
+from geoweaver.priors.plane_sweep_cost import census, warp
+from geoweaver.priors.plane_sweep_fill import fill
+from geoweaver.priors.plane_sweep_views import (
+    SweepViews,
+    depth_planes,
+    plane_homographies,
+    project_points,
+    source_views,
+)
+
+
+def views_of(taken: Walk, size: tuple[int, int] = SIZE) -> SweepViews:
+    """Exact cameras, and points spread over each frame's true surface."""
+    factor = size[0] / SIZE[0]
+    cameras = taken.cam_from_world
+    rng = np.random.default_rng(0)
+    points = []
+    for k in range(len(cameras)):
+        x, y = rng.integers(0, SIZE[0], 150), rng.integers(0, SIZE[1], 150)
+        z = taken.depth[k, y, x].astype(np.float64)
+        local = np.stack([(x + 0.5 - SIZE[0] / 2) / FOCAL * z, (y + 0.5 - SIZE[1] / 2) / FOCAL * z, z], 1)
+        points.append((local - cameras.translation[k].numpy()) @ cameras.rotation[k].numpy())
+    intrinsics = tuple(factor * v for v in (FOCAL, FOCAL, SIZE[0] / 2, SIZE[1] / 2))
+    return SweepViews(cameras.rotation.numpy(), cameras.translation.numpy(), intrinsics, size, tuple(points))
+
+
+@pytest.fixture(scope="module")
+def taken() -> Walk:
+    return sideways()
+
+
+def test_a_warp_by_the_identity_changes_nothing(taken: Walk) -> None:
+    image = shrink(taken.read(0), SIZE)
+    out = np.empty_like(image)
+    warp(image, np.eye(3, dtype=np.float32), out)
+    np.testing.assert_allclose(out[:-1, :-1], image[:-1, :-1], atol=1e-3)
+
+
+def test_a_plane_at_the_walls_depth_warps_one_view_onto_the_other(taken: Walk) -> None:
+    views = views_of(taken)
+    images = [shrink(taken.read(k), SIZE) for k in (4, 6)]
+    out = np.empty_like(images[0])
+    warp(images[1], plane_homographies(views, 4, np.array([6]), np.array([1 / WALL]))[0, 0], out)
+    wall = (taken.depth[4] > BOARD + 0.7) & (out > -1e5)
+    wall[:20], wall[-20:], wall[:, :20], wall[:, -60:] = False, False, False, False
+    assert np.median(np.abs(out - images[0])[wall]) < 2
+
+
+def test_census_is_the_comparison_of_neighbours() -> None:
+    image = np.random.default_rng(0).uniform(0, 255, (7, 12)).astype(np.float32)
+    code = np.zeros(12, np.int32)
+    census(image, 3, code)
+    for x in range(2, 10):
+        window = image[1:6, x - 2 : x + 3].ravel()
+        bits = [window[i] < image[3, x] for i in range(25) if i != 12]
+        assert code[x] == sum(1 << i for i, bit in enumerate(bits) if bit)
+
+
+def test_aggregation_along_one_row_is_dynamic_programming() -> None:
+    """A single row: only the two horizontal paths cost anything beyond the plain cost."""
+    rng = np.random.default_rng(1)
+    volume = rng.integers(0, 190, (1, 9, 16)).astype(np.int16)
+    image = np.zeros((1, 9), np.float32)
+    total = np.zeros_like(volume)
+    aggregate(volume, image, 20, 100, 8.0, total)
+    expected = 6 * volume[0].astype(np.int64)
+    for order in (range(9), range(8, -1, -1)):
+        before = None
+        for x in order:
+            here = volume[0, x].astype(np.int64)
+            if before is not None:
+                jump = np.abs(np.subtract.outer(np.arange(16), np.arange(16)))
+                price = np.where(jump == 0, 0, np.where(jump == 1, 20, 100))
+                here = here + (before + price).min(1) - before.min()
+            expected[x] += here
+            before = here
+    np.testing.assert_array_equal(total[0], expected)
+
+
+def test_the_parabola_finds_the_minimum_between_planes() -> None:
+    planes = np.arange(16)
+    total = (10 * (planes - 6.3) ** 2).round().astype(np.int16)[None, None]
+    plane, margin, lowest = (np.empty((1, 1), np.float32) for _ in range(3))
+    pick_planes(total, plane, margin, lowest, total)
+    assert plane[0, 0] == pytest.approx(6.3, abs=0.05) and margin[0, 0] > 0
+
+
+def test_sources_see_the_frame_from_about_six_degrees(taken: Walk) -> None:
+    views = views_of(taken)
+    sources = source_views(views, 5, 4)
+    x = taken.cam_from_world.centre[:, 0].numpy()
+    baseline = np.abs(x[sources] - x[5])
+    assert 5 not in sources and len(set(sources.tolist())) == 4
+    assert (np.degrees(baseline / WALL) > 1.5).all()
+
+
+def test_planes_reach_beyond_the_sparse_points(taken: Walk) -> None:
+    views = views_of(taken)
+    inverse = depth_planes(views, 3, 64)
+    _, z = project_points(views, 3, views.points[3])
+    assert 1 / inverse[0] > z.max() and 1 / inverse[-1] < z.min() and (np.diff(inverse) > 0).all()
+
+
+def test_true_depth_is_consistent_and_wrong_depth_is_not(taken: Walk) -> None:
+    views = views_of(taken)
+    sources = np.array([3, 4, 6, 7])
+    agree, visible, fused = consistent_views(views, taken.depth, 5, sources)
+    inner = np.s_[30:-30, 40:-40]
+    assert agree[inner].mean() > 3 and visible[inner].mean() > 3.8
+    np.testing.assert_allclose(fused[inner], taken.depth[5][inner], rtol=0.04)
+    wrong = taken.depth.copy()
+    wrong[5] *= 1.15
+    assert consistent_views(views, wrong, 5, sources)[0].mean() < 0.5
+
+
+def test_confidence_rises_with_agreement_and_margin_and_falls_with_cost() -> None:
+    one = np.ones((1, 1), np.float32)
+    base = confidence_of(2 * one, 4 * one, one, 6 * one)
+    assert confidence_of(3 * one, 4 * one, one, 6 * one) > base
+    assert confidence_of(2 * one, 4 * one, 2 * one, 6 * one) > base
+    assert confidence_of(2 * one, 4 * one, one, 9 * one) < base
+    assert 0 < base < 1
+
+
+def test_filling_stops_at_edges() -> None:
+    image = np.zeros((40, 60), np.float32)
+    image[:, 30:] = 200
+    depth, confidence = np.zeros_like(image), np.zeros_like(image)
+    depth[20, 5], depth[20, 55], confidence[20, 5], confidence[20, 55] = 2, 4, 1, 1
+    filled, weight = fill(depth, confidence, image)
+    np.testing.assert_allclose(filled[18:22, 2:26], 2, rtol=1e-3)
+    np.testing.assert_allclose(filled[18:22, 34:58], 4, rtol=1e-3)
+    assert (weight[18:22, 2:26] > 0).all()
+
+
+def test_the_sweep_finds_wall_and_board(taken: Walk) -> None:
+    views = views_of(taken)
+    depth, confidence = sweep_piece(views, taken.read, SweepConfig())
+    error = np.abs(depth - taken.depth) / taken.depth
+    valid = depth > 0
+    sure = valid & (confidence >= np.median(confidence[valid]))
+    assert valid.mean() > 0.9
+    assert error[valid].mean() < 0.06 and error[sure].mean() < 0.02
+    assert ((confidence > 0) == valid).all()
+
+
+def test_a_frame_without_points_has_no_depth(taken: Walk) -> None:
+    views = views_of(taken)
+    blind = SweepViews(
+        views.rotation, views.translation, views.intrinsics, SIZE, (np.zeros((0, 3)),) * len(views)
+    )
+    depth, confidence = sweep_piece(blind, taken.read, SweepConfig())
+    assert not depth.any() and not confidence.any()
+
+
+@pytest.mark.parametrize("size", [(540, 360), (360, 640), (613, 185), (64, 48)])
+def test_depth_maps_keep_the_shape_of_the_image(size: tuple[int, int]) -> None:
+    width, height = depth_size(size, 48_600)
+    assert width <= size[0] and width * height <= 1.02 * 48_600
+    assert width / height == pytest.approx(size[0] / size[1], rel=0.02)
