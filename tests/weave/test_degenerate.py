@@ -155,15 +155,16 @@ def test_a_frame_in_no_chunk_lies_between_its_neighbours() -> None:
     assert not result.trust.trusted[10] and result.trust.sigma[10].isinf().all()
     assert result.trust.trusted[:10].all() and result.trust.trusted[11:].all()
     centre = result.start.cam_from_world.centre
-    assert torch.allclose(centre[10], (centre[9] + centre[11]) / 2, atol=0.1 * float((centre[9] - centre[11]).norm()))
+    assert torch.allclose(
+        centre[10], (centre[9] + centre[11]) / 2, atol=0.1 * float((centre[9] - centre[11]).norm())
+    )
 
 
 def test_no_observation_at_all_is_one_clear_line() -> None:
     none = torch.zeros(0, dtype=torch.long)
-    empty = Observations(none, none, SE3.identity(0), torch.zeros(0, 4).double(), torch.zeros(0).double(), (64, 48))
-    case = short()
+    empty = Observations(
+        none, none, SE3.identity(0), torch.zeros(0, 4).double(), torch.zeros(0).double(), (64, 48)
+    )
+    case, group = short(), torch.zeros(22, dtype=torch.long)
     with pytest.raises(DegenerateError, match="no frame at all"):
-        weave(
-            empty, case.graph, case.matches, case.priors.__getitem__, torch.zeros(22, dtype=torch.long), False,
-            WeaveConfig(),
-        )  # fmt: skip
+        weave(empty, case.graph, case.matches, case.priors.__getitem__, group, False, WeaveConfig())

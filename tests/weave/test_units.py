@@ -25,7 +25,9 @@ def in_unit(case: Tiny, per_chunk: list[float]) -> Tiny:
     """The same predictions with each chunk's lengths multiplied."""
     priors = [
         replace(
-            p, depth=c * p.depth, cam_from_chunk=SE3(p.cam_from_chunk.rotation, c * p.cam_from_chunk.translation)
+            p,
+            depth=c * p.depth,
+            cam_from_chunk=SE3(p.cam_from_chunk.rotation, c * p.cam_from_chunk.translation),
         )
         for c, p in zip(per_chunk, case.priors, strict=True)
     ]

@@ -12,7 +12,7 @@ from geoweaver.geometry.registration import umeyama
 from geoweaver.synth.simulated_graph import GraphChoice, simulate_graph
 from geoweaver.synth.simulated_matches import simulate_matches
 from geoweaver.synth.simulated_prior import simulate_chunk
-from geoweaver.synth.simulated_sequence import PRESETS
+from geoweaver.synth.simulated_sequence import PRESETS, Errors
 from geoweaver.synth.simulated_truth import SceneTruth, consecutive_chunks, scene_truth
 from geoweaver.weave import WeaveConfig, Woven, weave
 from tests.synth.pillar_room import FOCAL, SIZE, cast, room
@@ -68,7 +68,7 @@ def tiny(
     frames: int = 34,
     chunk: int = 12,
     laps: float = 0.4,
-    preset: str = "default",
+    errors: Errors = PRESETS["default"],
     choice: GraphChoice = NEAR_ONLY,
     per_edge: int = 120,
     seed: int = 0,
@@ -76,7 +76,6 @@ def tiny(
 ) -> Tiny:
     """A walk about a pillar in a room, in chunks that share one frame."""
     truth = truth or room(frames, laps, depth_size=(64, 36))
-    errors = PRESETS[preset]
     chunks = consecutive_chunks(len(truth), chunk)
     made = [simulate_chunk(truth, c, errors.prior, seed) for c in chunks]
     graph, wrong = simulate_graph(truth, chunks, choice, seed)
