@@ -69,9 +69,9 @@ def right_pairs(simulated: Simulated, matches: PairMatches) -> PairMatches:
 
 
 def drifted(layout: ChunkLayout) -> ChunkLayout:
-    """A chain that has drifted by 2 degrees, 3 % and 0.05 median depths per axis and chunk: Adam's easier case.
+    """A chain that drifts by 2 degrees, 3 % and 0.05 median depths per axis and chunk.
 
-    From Stage 1's own layout there is so little left to gain that Adam's first steps lose more than it wins back.
+    From Stage 1 itself so little is left to gain that Adam at its rate never gets below the start.
     """
     generator = torch.Generator().manual_seed(3)
     sigma = torch.tensor([0.05] * 3 + [0.035] * 3 + [0.03], dtype=torch.float64)

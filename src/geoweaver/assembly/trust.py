@@ -32,7 +32,7 @@ class TrustConfig:
     """Neighbouring frames over which it does."""
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
-    inflation: tuple[float, float] = (4.6, 3.9)
+    inflation: tuple[float, float] = (7.4, 5.6)
     """Factors on the sigmas of centre and rotation, calibrated on synthetic worlds: the re-weighted system
     is about twice as stiff as the objective, and priors err alike over more than a cell."""
     least_cells: int = 20
