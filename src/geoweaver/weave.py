@@ -113,10 +113,7 @@ def weave(
     seed: int = 0,
 ) -> Woven:
     """Stages 1 to 3 of the paper on one sequence."""
-    if not len(observations):
-        raise DegenerateError(
-            "the prior predicted no frame at all: check the input images, or try another --prior"
-        )
+    _require_cameras(observations)
     tables = make_tables(observations, graph, matches, read, len(group), config.sampling, seed)
     local = tables.observations
 
@@ -135,6 +132,23 @@ def weave(
     return Woven(
         stage1, stage2, begin.state, state, begin.setup, kept, trust, tables, (report1, report2, *reports3)
     )
+
+
+def _require_cameras(observations: Observations) -> None:
+    if not len(observations):
+        raise DegenerateError(
+            "the prior predicted no frame at all: check the input images, or try another --prior"
+        )
+    local, intrinsics = observations.cam_from_chunk, observations.intrinsics
+    sound = local.rotation.isfinite().all((-2, -1)) & local.translation.isfinite().all(-1)
+    sound &= intrinsics.isfinite().all(-1) & (intrinsics[:, :2] > 0).all(-1)
+    if not bool(sound.all()):
+        worst = int((~sound).nonzero()[0])
+        frame, chunk = int(observations.frame[worst]), int(observations.chunk[worst])
+        raise DegenerateError(
+            f"the prior's camera of frame {frame} in chunk {chunk} is no camera, {int((~sound).sum())} such "
+            "in all: leave these frames out, or try another --prior"
+        )
 
 
 def make_tables(

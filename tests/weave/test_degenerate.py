@@ -160,6 +160,51 @@ def test_a_frame_in_no_chunk_lies_between_its_neighbours() -> None:
     )
 
 
+def test_a_piece_of_one_frame_is_a_chunk_like_any_other() -> None:
+    case = short()
+    pieces = [some_frames(case.priors[1], rows) for rows in ([0, 1, 2, 3], [4], [5, 6, 7])]
+    result = woven(replace(case, priors=(case.priors[0], *pieces, case.priors[2])))
+    assert_finite(result)
+    assert result.trust.trusted.all()
+    assert ate(result.state.cam_from_world, case.truth.cam_from_world) < 0.05
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_a_camera_without_frames_has_no_say(calibrated: bool) -> None:
+    case, group = short(), torch.tensor([0] * 11 + [2] * 11)
+    result = weave(
+        case.observations, case.graph, case.matches, case.priors.__getitem__, group, calibrated, WeaveConfig()
+    )
+    assert_finite(result)
+    assert result.state.focal_delta.shape == (3, 2)
+    assert (result.state.focal_delta[1] == 0).all()
+    assert bool((result.state.focal_delta[[0, 2]] != 0).all()) != calibrated
+    assert result.trust.trusted.all()
+
+
+def test_matches_that_are_no_numbers_are_no_matches() -> None:
+    case = short()
+    pixel, score = case.matches.pixel_j.clone(), case.matches.score.clone()
+    pixel[::50], score[::70] = torch.nan, torch.nan
+    result = woven(replace(case, matches=replace(case.matches, pixel_j=pixel, score=score)))
+    assert_finite(result)
+    assert result.trust.trusted.all()
+
+
+@pytest.mark.parametrize("what", ["translation", "focal"])
+def test_a_camera_that_is_no_camera_is_one_clear_line(what: str) -> None:
+    case = short()
+    prior = case.priors[1]
+    shift, intrinsics = prior.cam_from_chunk.translation.clone(), prior.intrinsics.clone()
+    if what == "translation":
+        shift[3] = torch.nan
+    else:
+        intrinsics[3, 0] = 0.0
+    bad = replace(prior, cam_from_chunk=SE3(prior.cam_from_chunk.rotation, shift), intrinsics=intrinsics)
+    with pytest.raises(DegenerateError, match=r"frame 10 in chunk 1 .* 1 such"):
+        woven(replace(case, priors=(case.priors[0], bad, case.priors[2])))
+
+
 def test_no_observation_at_all_is_one_clear_line() -> None:
     none = torch.zeros(0, dtype=torch.long)
     empty = Observations(

@@ -148,7 +148,7 @@ class TwoLevel:
                 index = (order[first:last, None] * b + np.arange(b)).ravel()
                 local = matrix[index][:, index].toarray()
                 local[np.diag_indices(len(index))] += self.extra[index]
-                self.parts.append((index, _inverse(local)))
+                self.parts.append((index, *_inverse(local)))
         self.prolong = self._prolongation(system, part)
         small = (
             self.prolong.T @ (matrix @ self.prolong + self.prolong.multiply(self.extra[:, None]))
@@ -173,22 +173,22 @@ class TwoLevel:
 
     def __call__(self, r: Any) -> Any:
         out = np.zeros_like(r)
-        for index, inverse in self.parts:
-            out[index] = inverse @ r[index].astype(np.float32)
+        for index, inverse, unit in self.parts:
+            out[index] = unit * (inverse @ (unit * r[index]).astype(np.float32))
         restricted = self.unit * (self.prolong.T @ r)
         return out + self.prolong @ (
             self.unit * scipy.linalg.cho_solve(self.small, restricted, check_finite=False)
         )
 
 
-def _inverse(matrix: Any) -> Any:
-    """Inverse of a positive matrix in single precision: a preconditioner needs no more."""
+def _inverse(matrix: Any) -> tuple[Any, Any]:
+    """Inverse of a positive matrix in single precision (a preconditioner needs no more) and its units."""
     unit = 1 / np.sqrt(np.diag(matrix))
     scaled = matrix * unit[:, None] * unit
     root, _ = scipy.linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
     lower, _ = scipy.linalg.lapack.dpotri(root, lower=True)
     full = np.tril(lower) + np.tril(lower, -1).T
-    return (full * unit[:, None] * unit).astype(np.float32)
+    return full.astype(np.float32), unit[:, None]
 
 
 def unique_pairs(i: Int[Tensor, "P"], j: Int[Tensor, "P"], count: int) -> tuple[Tensor, Tensor]:

@@ -261,9 +261,11 @@ def corrected_intrinsics(setup: FrameSetup, state: FrameState) -> Float[Tensor, 
 
 
 def _group_focal(setup: FrameSetup) -> Tensor:
+    """Mean focal of each group; of all frames for a group without any."""
     G = int(setup.group.max()) + 1
     total = torch.zeros(G, 2, dtype=torch.float64).index_add_(0, setup.group, setup.intrinsics[:, :2])
-    return total / torch.bincount(setup.group, minlength=G).clamp(min=1)[:, None]
+    count = torch.bincount(setup.group, minlength=G)[:, None]
+    return torch.where(count > 0, total / count.clamp(min=1), setup.intrinsics[:, :2].mean(0))
 
 
 def _focal_stiffness(focal: Float[Tensor, "G 2"], config: FrameRefinementConfig) -> Float[Tensor, "k k"]:
