@@ -31,8 +31,8 @@ _SPARSE = 0.5
 """What a sparse point counts there."""
 _REACHED = 1e-7
 """Weight of filled-in values below which nothing believable is near."""
-_LEAST = 1e-3
-"""Confidence of the least sure valid pixel."""
+_FILLED = 0.2
+"""Confidence of a filled-in depth next to believable ones."""
 
 
 @dataclass(frozen=True)
@@ -161,5 +161,6 @@ def _judge(
     filled, weight = fill(anchored, weight, image)
     believed = judged & (agree >= 2)
     depth = np.where(believed, fused, np.where(weight > _REACHED, filled, 0))
-    confidence = np.where(believed, sure, 0.5 * np.minimum(sure, 0.6))
-    return depth.astype(np.float32), np.where(depth > 0, np.maximum(confidence, _LEAST), 0).astype(np.float32)
+    reach = np.clip(1 + np.log10(np.maximum(weight, _REACHED)) / 7, 0.1, 1)
+    confidence = np.where(believed, sure, _FILLED * reach + 0.6 * np.minimum(sure, 0.6))
+    return depth.astype(np.float32), np.where(depth > 0, confidence, 0).astype(np.float32)

@@ -16,6 +16,8 @@ Pixels = Sequence[Float[np.ndarray, "_ 2"]]
 _REPROJECTION_PX = 4.0
 _GROSS = 0.25
 """Of the image's diagonal."""
+_MOSTLY = 0.7
+"""Pairs with a smaller share of matches that are not gross mistakes testify to nothing."""
 _ENOUGH = 25
 """Matches from which on a pair's share of agreeing ones means something."""
 _UNSOUND = 0.7
@@ -51,9 +53,9 @@ def pair_verdicts(model: SparseModel, pairs: Sequence[VerifiedPair], keypoints: 
     for pair in pairs:
         if pair.a in row and pair.b in row:
             errors = _pair_errors(model, pair, row[pair.a], row[pair.b], keypoints)
-            # a repeated object is matched across the image by mistake; a bent model misses by less
+            # repeated objects are matched across the image by mistake; a bent model misses by less
             agree = errors[errors < gross] < _REPROJECTION_PX
-            if len(agree):
+            if len(agree) > _MOSTLY * len(errors):
                 verdicts.append(PairVerdict(pair.a, pair.b, len(agree), float(agree.mean())))
     return verdicts
 

@@ -12,6 +12,8 @@ from geoweaver.geometry import SE3
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
 _CAMERA = 1
+FOCAL_RANGE = (0.3, 4.0)
+"""In image lengths: a focal outside of this is no camera that people film with."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,7 @@ def _mapper_options(camera: MappingCamera, first_pair: tuple[int, int] | None, s
     options.mapper.init_min_tri_angle = 4
     options.ba_refine_focal_length = not camera.fixed
     options.mapper.abs_pose_refine_focal_length = not camera.fixed
-    # a focal outside of this is no camera that people film with
-    options.min_focal_length_ratio, options.max_focal_length_ratio = 0.3, 4.0
+    options.min_focal_length_ratio, options.max_focal_length_ratio = FOCAL_RANGE
     if first_pair is not None:
         options.init_image_id1, options.init_image_id2 = first_pair[0] + 1, first_pair[1] + 1
     return options

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from geoweaver.priors.sfm_check import Pixels, is_sound, pair_verdicts, soundness, split_model
-from geoweaver.priors.sfm_mapping import MappingCamera, SparseModel, map_chunk
+from geoweaver.priors.sfm_mapping import FOCAL_RANGE, MappingCamera, SparseModel, map_chunk
 from geoweaver.priors.sfm_motion import Motion, PairMotion, chunk_motion, first_pairs, pair_motion
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
@@ -65,9 +65,11 @@ def _attempts(
 
 
 def _plausible(model: SparseModel, camera: MappingCamera) -> bool:
-    """A model whose focal left an agreed one behind explains its matches by a wrong lens."""
-    ratio = model.intrinsics[0] / camera.intrinsics[0]
-    return not camera.fixed or abs(math.log(ratio)) < _FOCAL_TOLERANCE
+    """A model whose focal ran away from the agreed one, or from any lens, explains its matches by it."""
+    if camera.fixed:
+        return abs(math.log(model.intrinsics[0] / camera.intrinsics[0])) < _FOCAL_TOLERANCE
+    low, high = FOCAL_RANGE
+    return low < model.intrinsics[0] / max(camera.size) < high
 
 
 def _score(
