@@ -70,6 +70,8 @@ class Config:
     weave: WeaveConfig = field(default_factory=lambda: WeaveConfig(SamplingConfig(max_per_pair=2000)))
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""
+    fixed_stride: bool = False
+    """The paper's chunks: borders stay where counting puts them."""
     prior: str = "sfm"
     """NAME or NAME:PATH of the geometric prior."""
     matcher: str = "classical"
@@ -94,7 +96,7 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         clock.lap("frames")
         features = compute_features(frames, store, config.features, engine)
         clock.lap("features")
-        chunks = split_chunks(frames, config.chunk_size)
+        chunks = split_chunks(frames, config.chunk_size, fixed=config.fixed_stride)
         graph = _graph(frames, features, chunks, store, engine, config)
         clock.lap("graph")
         matches = _matches(frames, features, graph, store, engine, find_matcher(*_named(config.matcher)))

@@ -1,10 +1,13 @@
 """geoweaver reconstruct: from a video or a folder of images to cameras."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from geoweaver.weave import WeaveConfig
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,10 @@ class Options:
     """NAME or NAME:PATH of the geometric prior."""
     matcher: str = "classical"
     """NAME or NAME:PATH of the matcher."""
+    preset: Literal["default", "paper"] = "default"
+    """paper: fixed stride, all frames, the paper's literal residuals, Adam and table values."""
+    solver: Literal["lm", "adam"] | None = None
+    """Optimiser of Stages 2 and 3; without it the preset's."""
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""
     intrinsics: str | None = None
@@ -59,10 +66,11 @@ def run(options: Options) -> None:
         options.intrinsics, options.masks, options.timestamps, options.frames,
         options.stride, options.max_frames, options.max_size,
     )  # fmt: skip
+    paper = options.preset == "paper"
     config = Config(
-        frames=frames, keyframes=KeyframeConfig(options.keyframes), chunk_size=options.chunk_size,
-        prior=options.prior, matcher=options.matcher, seed=options.seed, engine=options.engine,
-        workers=options.workers,
+        frames=frames, keyframes=KeyframeConfig("all" if paper else options.keyframes),
+        weave=_weave(options), chunk_size=options.chunk_size, fixed_stride=paper, prior=options.prior,
+        matcher=options.matcher, seed=options.seed, engine=options.engine, workers=options.workers,
     )  # fmt: skip
     result = reconstruct(options.input, options.out, config)
     trusted = int(result.trusted.sum())
@@ -72,3 +80,14 @@ def run(options: Options) -> None:
     if len(result.reason) > 5:
         print(f"  and {len(result.reason) - 5} more, listed in run.json")
     print(f"run folder: {options.out.resolve()}")
+
+
+def _weave(options: Options) -> "WeaveConfig":
+    from geoweaver.pipeline import Config
+    from geoweaver.weave import paper_config
+
+    chosen = paper_config() if options.preset == "paper" else Config().weave
+    if options.solver is None:
+        return chosen
+    alignment = replace(chosen.alignment, solver=replace(chosen.alignment.solver, solver=options.solver))
+    return replace(chosen, alignment=alignment, refinement=replace(chosen.refinement, solver=options.solver))
