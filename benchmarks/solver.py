@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from benchmarks.ablation import ate
-from benchmarks.harness import RESULTS, print_table, write_results
+from benchmarks.harness import RESULTS, print_table, saved_rows, write_results
 from geoweaver.assembly.chunk_alignment import (
     ChunkAlignmentConfig,
     align_chunks,
@@ -144,7 +144,7 @@ def _affordable(evaluate: Callable[[], float], seconds: float, most: int) -> int
     evaluate()
     begun = time.process_time()
     evaluate()
-    return int(min(most, max(300, seconds / (2 * (time.process_time() - begun)))))
+    return int(min(most, max(30, seconds / (2 * (time.process_time() - begun)))))
 
 
 def _measured(
@@ -227,24 +227,23 @@ def main() -> None:
     parser.add_argument("--frames", type=int, nargs="*", default=[300, 1000])
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows, runs = [], {}
-    for chunks in options.chunks:
-        simulated, tables = simulated_tables("corridor_loop", chunks, 12, 100)
-        stage2_runs(simulated, tables, 1.0)  # compiles
-        lm_run, adam_run, count = stage2_runs(simulated, tables, options.adam_seconds)
-        name = f"Stage 2, {chunks} chunks"
-        rows.append(compare(name, lm_run, adam_run, count, simulated))
+    warm_up = simulated_tables("corridor_loop", 2, 12, 20)
+    stage2_runs(*warm_up, 0.1)  # compiles
+    problems: list[tuple[str, int]] = [("Stage 2", n) for n in options.chunks]
+    problems += [("Stage 3", n) for n in options.frames]
+    rows, runs = saved_rows("solver"), {}
+    for stage, size in problems:
+        small = stage == "Stage 2"
+        chunks, chunk_size, per_edge = (size, 12, 100) if small else (size // 59 + 1, 60, 60)
+        simulated, tables = simulated_tables("corridor_loop", chunks, chunk_size, per_edge)
+        way = stage2_runs if small else stage3_runs
+        lm_run, adam_run, count = way(simulated, tables, options.adam_seconds)
+        name = f"{stage}, {size} {'chunks' if small else 'frames'}"
+        rows = [r for r in rows if r["problem"] != name] + [compare(name, lm_run, adam_run, count, simulated)]
         runs[name] = (lm_run, adam_run)
         print_table(rows[-1:])
-    for frames in options.frames:
-        simulated, tables = simulated_tables("corridor_loop", frames // 59 + 1, 60, 60)
-        lm_run, adam_run, count = stage3_runs(simulated, tables, options.adam_seconds)
-        name = f"Stage 3, {len(simulated.truth)} frames"
-        rows.append(compare(name, lm_run, adam_run, count, simulated))
-        runs[name] = (lm_run, adam_run)
-        print_table(rows[-1:])
-    write_results("solver", rows)
-    plot(RESULTS / "solver.png", runs)
+        write_results("solver", rows)
+        plot(RESULTS / "solver.png", runs)
 
 
 if __name__ == "__main__":
