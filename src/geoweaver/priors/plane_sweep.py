@@ -31,7 +31,7 @@ _SPARSE = 0.5
 """What a sparse point counts there."""
 _REACHED = 1e-7
 """Weight of filled-in values below which nothing believable is near."""
-_FILLED = 0.2
+_FILLED = 0.3
 """Confidence of a filled-in depth next to believable ones."""
 
 
@@ -162,5 +162,5 @@ def _judge(
     believed = judged & (agree >= 2)
     depth = np.where(believed, fused, np.where(weight > _REACHED, filled, 0))
     reach = np.clip(1 + np.log10(np.maximum(weight, _REACHED)) / 7, 0.1, 1)
-    confidence = np.where(believed, sure, _FILLED * reach + 0.6 * np.minimum(sure, 0.6))
+    confidence = np.where(believed, sure, _FILLED * reach + 0.75 * np.minimum(sure, 0.55))
     return depth.astype(np.float32), np.where(depth > 0, confidence, 0).astype(np.float32)
