@@ -178,13 +178,18 @@ def _row(
         "focal": round(focal[0], 1) if focal else 0.0,
         "ate": round((sum(c[0] for c in cameras) / max(count, 1)) ** 0.5, 4),
         "extent": round(max((c[1] for c in cameras), default=0.0), 3),
-        "absrel_half": round(float(error[half].mean()), 4),
-        "absrel_all": round(float(error.mean()), 4),
-        "within5_half": round(float((error[half] < 0.05).float().mean()), 3),
-        "coverage": round(float(np.mean([d.coverage for d in depths])), 3) if depths else 0.0,
+        "absrel_half": _known(error[half].mean()),
+        "absrel_all": _known(error.mean()),
+        "within5_half": _known((error[half] < 0.05).float().mean()),
+        "coverage": _known(torch.tensor([d.coverage for d in depths]).mean()),
         **{f"cpu_{k}": round(v, 2) for k, v in seconds.items()},
         "calibration": calibration(error, sure),
     }
+
+
+def _known(value: Tensor) -> float | None:
+    """Rounded, or nothing where there is no reference depth: JSON knows no nan."""
+    return round(float(value), 4) if value.isfinite() else None
 
 
 def calibration(error: Tensor, sure: Tensor) -> list[list[float]]:
