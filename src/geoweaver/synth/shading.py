@@ -17,7 +17,6 @@ _MOST = 8
 """Texture samples along a stretched footprint."""
 
 
-_inlined = numba.njit(cache=True, fastmath=True, inline="always")
 """A call per texel would cost as much as the texel."""
 
 
@@ -121,7 +120,7 @@ def _shade(  # type: ignore[no-untyped-def]
     return out
 
 
-@_inlined
+@numba.njit(cache=True, fastmath=True, inline="always")
 def _footprint(texels, start, side, m, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
     """Mean texture over a pixel's footprint: samples along its longer side, mip level by the shorter."""
     n = side[m]
@@ -139,7 +138,7 @@ def _footprint(texels, start, side, m, u, v, ux, vx, uy, vy):  # type: ignore[no
     return (r * norm) ** 2, (g * norm) ** 2, (b * norm) ** 2
 
 
-@_inlined
+@numba.njit(cache=True, fastmath=True, inline="always")
 def _trilinear(texels, start, side, m, u, v, level):  # type: ignore[no-untyped-def]
     low = int(level)
     while (side >> low) < 1:
@@ -153,7 +152,7 @@ def _trilinear(texels, start, side, m, u, v, level):  # type: ignore[no-untyped-
     return r + share * (x - r), g + share * (y - g), b + share * (z - b)
 
 
-@_inlined
+@numba.njit(cache=True, fastmath=True, inline="always")
 def _bilinear(texels, start, side, u, v):  # type: ignore[no-untyped-def]
     x, y = u * side - 0.5, v * side - 0.5
     fx, fy = np.floor(x), np.floor(y)
@@ -171,7 +170,7 @@ def _bilinear(texels, start, side, u, v):  # type: ignore[no-untyped-def]
     )
 
 
-@_inlined
+@numba.njit(cache=True, fastmath=True, inline="always")
 def _stained(texels, start, side, scale, u, v, ux, vx, uy, vy):  # type: ignore[no-untyped-def]
     """Relative change by the stain texture, whose period fits no tile."""
     n = side[_STAIN]
@@ -183,7 +182,7 @@ def _stained(texels, start, side, scale, u, v, ux, vx, uy, vy):  # type: ignore[
     return value / 127.5 - 1.0
 
 
-@_inlined
+@numba.njit(cache=True, fastmath=True, inline="always")
 def _lit(light, first, nu, nv, s, r):  # type: ignore[no-untyped-def]
     """Baked light at (s, r) on the surface."""
     x, y = min(max(s, 0.0), 0.999999) * (nu - 1), min(max(r, 0.0), 0.999999) * (nv - 1)
@@ -199,7 +198,7 @@ def _lit(light, first, nu, nv, s, r):  # type: ignore[no-untyped-def]
     )
 
 
-@_inlined
+@numba.njit(cache=True, fastmath=True, inline="always")
 def _sky(texels, start, side, air, d0, d1, d2):  # type: ignore[no-untyped-def]
     """From horizon to zenith, with clouds."""
     flat = np.sqrt(d0 * d0 + d1 * d1)
