@@ -47,6 +47,7 @@ def test_first_pairs_have_parallax_and_lie_apart() -> None:
     camera = MappingCamera((400.0, 400.0, 320.0, 240.0), (640, 480), True)
     pairs = [VerifiedPair(a, b, np.stack([np.arange(200)] * 2, 1)) for a, b in chunk_pairs(N)]
     motions = [pair_motion(p, keypoints, camera) for p in pairs]
+    assert first_pairs(pairs, motions, N, 0) == []
     chosen = first_pairs(pairs, motions, N, 3)
     middles = sorted((a + b) / 2 for a, b in chosen)
     assert len(chosen) >= 2 and min(np.diff(middles)) >= N / 4

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -120,7 +120,8 @@ def focal_vote(
     config: SfmConfig, camera: MappingCamera, read_features: ReadFeatures, chunk: Chunk
 ) -> FocalVote:
     """The focal of a chunk's largest sound piece; weight 0 where that is too short to tell."""
-    models = chunk_pieces(config, camera, read_features, chunk).models
+    # one run per vote: a chunk that contradicts itself is outvoted rather than mended
+    models = chunk_pieces(replace(config, retries=0), camera, read_features, chunk).models
     if not models or len(models[0]) < min(20, len(chunk) / 3):
         return FocalVote(camera.intrinsics[0], 0.0)
     return FocalVote(models[0].intrinsics[0], float(len(models[0])))

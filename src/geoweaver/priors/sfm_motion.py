@@ -86,9 +86,9 @@ def first_pairs(
     worth = [len(p.matches) * min(m.parallax, 15.0) for p, m in zip(pairs, motions, strict=True)]
     chosen: list[tuple[int, int]] = []
     for k in np.argsort(-np.array(worth), kind="stable"):
+        if len(chosen) == count:
+            break
         middle = (pairs[k].a + pairs[k].b) / 2
         if all(abs(middle - (a + b) / 2) >= frames / (count + 1) for a, b in chosen):
             chosen.append((pairs[k].a, pairs[k].b))
-        if len(chosen) == count:
-            break
     return chosen
