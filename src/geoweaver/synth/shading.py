@@ -17,9 +17,6 @@ _MOST = 8
 """Texture samples along a stretched footprint."""
 
 
-"""A call per texel would cost as much as the texel."""
-
-
 @dataclass(frozen=True, eq=False)
 class Coat:
     """All that colours a heap of quadrilaterals, as flat arrays."""
