@@ -121,6 +121,8 @@ def _mapper_options(camera: MappingCamera, first_pair: tuple[int, int] | None, s
     options.min_focal_length_ratio, options.max_focal_length_ratio = FOCAL_RANGE
     if first_pair is not None:
         options.init_image_id1, options.init_image_id2 = first_pair[0] + 1, first_pair[1] + 1
+        # every further model would begin with the same pair
+        options.multiple_models = False
     return options
 
 

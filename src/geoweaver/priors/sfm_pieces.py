@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from geoweaver.priors.sfm_check import Pixels, is_sound, pair_verdicts, soundness, split_model
 from geoweaver.priors.sfm_mapping import FOCAL_RANGE, MappingCamera, SparseModel, map_chunk
@@ -10,6 +11,7 @@ from geoweaver.priors.sfm_motion import Motion, PairMotion, chunk_motion, first_
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
 _FOCAL_TOLERANCE = 0.1
+_NEIGHBOURS = 2
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,45 @@ def sound_pieces(
     if motion is not Motion.MOVES:
         return ChunkPieces((), motion, 0)
     best: list[SparseModel] = []
-    score, attempts = -1.0, 0
+    score, attempts = (False, -1.0), 0
     for start, how in _attempts(pairs, motions, camera, len(keypoints), retries):
         attempts += 1
-        models = map_chunk(keypoints, pairs, how, start, seed)
-        models = [m for m in models if _plausible(m, camera)]
-        reached, sound = _score(models, pairs, keypoints)
-        if reached > score:
-            best, score = models, reached
-        if sound:
+        models = [m for m in map_chunk(keypoints, pairs, how, start, seed) if _plausible(m, camera)]
+        reached = _score(models, pairs, keypoints)
+        best, score = (models, reached) if reached > score else (best, score)
+        if reached[0]:
             break
     pieces = [p for model in best for p in split_model(model, pairs, keypoints, smallest)]
+    again = partial(_map_again, keypoints, pairs, camera, smallest, seed)
+    if not score[0]:
+        # a cut through a bent model leaves bent parts: each is mapped anew from its own matches
+        pieces = [p for piece in pieces for p in again({int(m) for m in piece.member})]
+    placed = {int(m) for piece in pieces for m in piece.member}
+    pieces += again(_with_neighbours(set(range(len(keypoints))) - placed, len(keypoints)))
     return ChunkPieces(tuple(_cover(pieces, smallest)), motion, attempts)
+
+
+def _map_again(
+    keypoints: Pixels,
+    pairs: Sequence[VerifiedPair],
+    camera: MappingCamera,
+    smallest: int,
+    seed: int,
+    members: set[int],
+) -> list[SparseModel]:
+    """Sound pieces of some frames, from their own matches alone; parts that stay unsound are left out."""
+    if len(members) < smallest:
+        return []
+    own = [pair for pair in pairs if pair.a in members and pair.b in members]
+    models = [m for m in map_chunk(keypoints, own, camera, None, seed) if _plausible(m, camera)]
+    sound = [m for m in models if is_sound(pair_verdicts(m, own, keypoints))]
+    return [p for model in sound for p in split_model(model, own, keypoints, smallest)]
+
+
+def _with_neighbours(members: set[int], frames: int) -> set[int]:
+    """Frames left over with those next to them, which tie them to the other pieces."""
+    reach = range(-_NEIGHBOURS, _NEIGHBOURS + 1)
+    return {m + k for m in members for k in reach if 0 <= m + k < frames}
 
 
 def _attempts(
@@ -74,14 +103,13 @@ def _plausible(model: SparseModel, camera: MappingCamera) -> bool:
 
 def _score(
     models: Sequence[SparseModel], pairs: Sequence[VerifiedPair], keypoints: Pixels
-) -> tuple[float, bool]:
-    """Frames of the largest model weighted by its matches' agreement, and whether that is good enough."""
+) -> tuple[bool, float]:
+    """Whether the largest model is sound and holds half of the frames, and how well its matches agree."""
     if not models:
-        return 0.0, False
+        return False, 0.0
     verdicts = pair_verdicts(models[0], pairs, keypoints)
-    covered = len({int(m) for model in models for m in model.member})
-    sound = is_sound(verdicts) and covered >= 0.5 * len(keypoints)
-    return len(models[0]) * soundness(verdicts) + 0.1 * covered, sound
+    large = len(models[0]) >= 0.5 * len(keypoints)
+    return is_sound(verdicts) and large, len(models[0]) * soundness(verdicts)
 
 
 def _cover(pieces: Sequence[SparseModel], smallest: int) -> Iterator[SparseModel]:

@@ -1,0 +1,60 @@
+"""Which of several mapping runs is believed, and what becomes of the frames that it leaves out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from test_sfm_check import CAMERA, bent, scene
+
+from geoweaver.priors import sfm_pieces
+from geoweaver.priors.sfm_check import sub_model
+from geoweaver.priors.sfm_mapping import MappingCamera, SparseModel
+from geoweaver.priors.sfm_pieces import sound_pieces
+
+GIVEN = MappingCamera(CAMERA, (400, 300), fixed=True)
+
+
+def runs(monkeypatch: pytest.MonkeyPatch, answers: Sequence[list[SparseModel]]) -> list[set[int]]:
+    """Let the mapper give these answers in turn, then none; the frames it was asked about are recorded."""
+    asked: list[set[int]] = []
+    left = list(answers)
+
+    def answer(keypoints: Any, pairs: Any, *rest: Any) -> list[SparseModel]:
+        asked.append({p.a for p in pairs} | {p.b for p in pairs})
+        return left.pop(0) if left else []
+
+    monkeypatch.setattr(sfm_pieces, "map_chunk", answer)
+    return asked
+
+
+def test_a_smaller_sound_model_is_believed_before_a_larger_bent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pairs, keypoints = scene()
+    sound = sub_model(model, np.arange(24) >= 8)
+    asked = runs(monkeypatch, [[bent(model, 14, 0.03)], [sound]])
+    found = sound_pieces(keypoints, pairs, GIVEN, 5)
+    assert found.attempts == 2 and [p.member.tolist() for p in found.models] == [list(range(8, 24))]
+    # the frames that it lacks are mapped by themselves, with the two next to them
+    assert asked[2] == set(range(10))
+
+
+def test_frames_left_over_become_a_piece_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pairs, keypoints = scene()
+    first, second = sub_model(model, np.arange(24) >= 8), sub_model(model, np.arange(24) < 10)
+    runs(monkeypatch, [[first], [second]])
+    found = sound_pieces(keypoints, pairs, GIVEN, 5)
+    assert [p.member.tolist() for p in found.models] == [list(range(8, 24)), list(range(10))]
+
+
+def test_parts_of_a_bent_model_are_not_believed_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pairs, keypoints = scene()
+    wrong = bent(model, 14, 0.03)
+    runs(monkeypatch, [[wrong]] * 4)
+    assert sound_pieces(keypoints, pairs, GIVEN, 5).models == ()
+
+
+def test_a_focal_that_ran_away_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pairs, keypoints = scene()
+    runs(monkeypatch, [[model]] * 4)
+    other = MappingCamera((400.0, 400.0, 200.0, 150.0), (400, 300), fixed=True)
+    assert sound_pieces(keypoints, pairs, other, 5).models == ()
