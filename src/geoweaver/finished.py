@@ -1,0 +1,1 @@
+"""Write a finished run into its folder, and open it again."""
