@@ -1,4 +1,4 @@
-"""The nouns of a finished run: what exports, report and viewer look at; all that is large is read on demand."""
+"""The nouns of a finished run: what exports, report and viewer look at; the large ones are read on demand."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,32 +8,45 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
 from geoweaver import __version__
-from geoweaver.datatypes import Frames, Reconstruction, StageReport, Trajectory, ViewGraph
+from geoweaver.datatypes import Reconstruction, StageReport, Trajectory
 from geoweaver.formats.tum import write_tum
 from geoweaver.store import whole_file
+
+
+class Saved(Protocol):
+    """What of a kept run goes into its summary."""
+
+    @property
+    def keyframe(self) -> Bool[Tensor, "F"]: ...
+    @property
+    def result(self) -> Reconstruction: ...
+    @property
+    def rejected(self) -> Bool[Tensor, "E"]: ...
 
 
 @dataclass(frozen=True)
 class RunRecord:
     """What a run has to tell."""
 
+    input: Path
     config: Any
-    frames: Frames
-    graph: ViewGraph
-    reconstruction: Reconstruction
-    reports: tuple[StageReport, ...]
+    key: str
+    """Of the kept result in the run's store."""
+    saved: Saved
     laps: tuple[StageReport, ...]
     seconds: float
 
 
 def write_run(out: Path, record: RunRecord) -> None:
     """trajectory.tum first, run.json last: a folder with run.json is a finished run."""
-    result = record.reconstruction
+    result = record.saved.result
     index = torch.arange(len(result))
     write_tum(out / "trajectory.tum", Trajectory(result.cam_from_world, index, timestamps=result.timestamps))
     with whole_file(out / "run.json") as file:
@@ -42,23 +55,24 @@ def write_run(out: Path, record: RunRecord) -> None:
 
 def run_json(record: RunRecord) -> dict[str, Any]:
     """The summary with the keys that stay stable."""
-    result = record.reconstruction
-    rejected = record.reports[2].rejected_edges if len(record.reports) > 2 else ()
+    saved, result = record.saved, record.saved.result
     return {
         "version": __version__,
+        "input": str(record.input.absolute()),
         "config": plain(record.config),
         "frames": {
             "total": len(result),
-            "keyframes": int(record.frames.keyframe.sum()),
+            "keyframes": int(saved.keyframe.sum()),
             "trusted": int(result.trusted.sum()),
         },
         "names": list(result.names),
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
-        "edges": len(record.graph),
-        "rejected_edges": len(rejected),
-        "stages": [_stage(r) for r in (*record.laps, *record.reports)],
+        "edges": len(saved.rejected),
+        "rejected_edges": int(saved.rejected.sum()),
+        "stages": [_stage(r) for r in (*record.laps, *result.reports)],
         "seconds_total": record.seconds,
         "peak_rss_bytes": _peak_rss(),
+        "result": record.key,
     }  # fmt: skip
 
 

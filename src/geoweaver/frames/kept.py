@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -20,11 +21,19 @@ BLOCK = 16
 """Consecutive frames that one worker decodes."""
 
 
+class Rectified(Protocol):
+    """Where images come from that are not in the store."""
+
+    def read(self, frame: int) -> UInt8[np.ndarray, "height width 3"]: ...
+
+    def read_original(self, frame: int) -> UInt8[np.ndarray, "height width 3"]: ...
+
+
 @dataclass(frozen=True)
 class KeptPixels:
     """Reads what is in the store, without loss, and everything else from where it came."""
 
-    source: RectifiedPixels
+    source: Rectified
     store: Store
     digests: tuple[str, ...]
 
