@@ -1,64 +1,125 @@
-"""Real recordings from pixels to scores (`python -m benchmarks.sequences fox ...`), read from GEOWEAVER_DATA.
+"""From pixels to scores, beside COLMAP (`python -m benchmarks.sequences fox indoor_walk ...`).
 
-Every sequence runs with the same settings; only the intrinsics are given where the table says so.
+Every sequence runs with the same settings; intrinsics are given only where the table says so. Real recordings
+are read from GEOWEAVER_DATA, worlds are rendered. COLMAP's rows are kept by the images' digest.
 """
 
 import argparse
 import json
-import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from benchmarks.colmap_peer import colmap_row
 from benchmarks.harness import print_table, saved_rows, write_results
-from geoweaver.evaluation.scores import score_trajectory
+from benchmarks.subjects import Subject, every_name, find_subjects
+from geoweaver.datatypes import Trajectory
+from geoweaver.errors import GeoWeaverError
+from geoweaver.evaluation.depth import DepthFrame, score_depth
+from geoweaver.evaluation.scores import TrajectoryScores, score_trajectory
+from geoweaver.finished import load_run
+from geoweaver.formats.depth import read_depth
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.frames import FramesConfig
+from geoweaver.geometry import SE3
 from geoweaver.pipeline import Config, reconstruct
+from geoweaver.results import FinishedRun
 
-REFERENCES = {
-    "fox": ("transforms.json", None),
-    "indoor_walk": ("groundtruth.tum", None),
-    "street_loop": ("groundtruth.tum", "353.546,353.546,300.944,91.555"),
-    "drone_room": (
-        "groundtruth.tum",
-        "458.654,457.296,367.215,248.375,-0.28340811,0.07395907,0.00019359,1.76187114e-05",
-    ),
-}
-"""Reference file and given intrinsics of each sequence."""
+SHOWN = ("sequence", "total", "trusted", "ate_1", "ate_2", "ate", "ate_trusted", "auc3_prior", "auc3",
+         "path_percent", "absrel", "absrel_confident", "coverage", "seconds", "s_per_keyframe", "peak_gb",
+         "colmap_frames", "colmap_ate", "colmap_seconds")  # fmt: skip
 
 
-def run_one(name: str, data: Path, out: Path, max_frames: int | None) -> dict[str, Any]:
-    reference, intrinsics = REFERENCES[name]
-    config = Config(frames=FramesConfig(intrinsics=intrinsics, max_frames=max_frames))
-    reconstruct(data / name / "images", out / name, config)
-    run = json.loads((out / name / "run.json").read_text())
-    estimate, truth = read_trajectory(out / name), read_trajectory(data / name / reference)
-    every = score_trajectory(estimate, truth, missing="ignore")
-    trusted = score_trajectory(estimate, truth, missing="ignore", trusted_only=True)
-    return {
-        "sequence": name, "intrinsics": "given" if intrinsics else "unknown", **run["frames"],
-        "ate": every.ate, "rre_deg": every.rre_deg, "auc3": every.auc3,
-        "ate_trusted": trusted.ate, "auc3_trusted": trusted.auc3,
-        "seconds": run["seconds_total"], "peak_rss_gb": run["peak_rss_bytes"] / 1e9,
-        "stages": {s["name"]: round(s["seconds"], 2) for s in run["stages"]},
+def run_one(subject: Subject, out: Path, max_frames: int | None) -> dict[str, Any]:
+    """Reconstruct a subject and score what came out."""
+    frames = FramesConfig(intrinsics=subject.intrinsics, max_frames=max_frames)
+    reconstruct(subject.input, out, Config(frames=frames))
+    run, summary = load_run(out), json.loads((out / "run.json").read_text())
+    row = {
+        "sequence": subject.name, "intrinsics": "given" if subject.intrinsics else "unknown",
+        **summary["frames"], "seconds": summary["seconds_total"],
+        "s_per_keyframe": summary["seconds_total"] / max(1, summary["frames"]["keyframes"]),
+        "peak_gb": summary["peak_rss_bytes"] / 1e9, "edges": summary["edges"],
+        "rejected_edges": summary["rejected_edges"],
+        "stages": {s["name"]: round(s["seconds"], 2) for s in summary["stages"]},
     }  # fmt: skip
+    return row | (scores(subject, run, out) if subject.truth is not None else {})
+
+
+def scores(subject: Subject, run: FinishedRun, out: Path) -> dict[str, Any]:
+    """Cameras after each stage, of all frames and of the trusted ones; depth where there is a truth."""
+    truth = subject.truth
+    assert truth is not None
+    estimate = read_trajectory(out)
+    every = score_trajectory(estimate, truth, missing="ignore")
+    row = {"ate": every.ate, "rre_deg": every.rre_deg, "auc3": every.auc3}
+    row |= {"path_percent": 100 * every.ate / path_length(truth.cam_from_world)}
+    trusted = score_trajectory(estimate, truth, missing="ignore", trusted_only=True)
+    row |= {"ate_trusted": trusted.ate, "auc3_trusted": trusted.auc3}
+    for number, view in enumerate(run.views[:2], 1):
+        index = torch.arange(len(estimate))
+        cameras = Trajectory(view.cam_from_world, index, estimate.names, estimate.timestamps)
+        after = score_trajectory(cameras, truth, missing="ignore")
+        row |= {f"ate_{number}": after.ate, f"auc3_{number}": after.auc3}
+    return row | {"auc3_prior": row["auc3_1"]} | depth_scores(subject, run, every)
+
+
+def path_length(cameras: SE3) -> float:
+    """Length of the way that the camera took."""
+    return float(cameras.centre.diff(dim=0).norm(dim=-1).sum())
+
+
+def depth_scores(subject: Subject, run: FinishedRun, scored: TrajectoryScores) -> dict[str, Any]:
+    """Final depth times the sequence's one scale against the truth."""
+
+    def compared() -> Iterator[DepthFrame]:
+        for frame in run.depths.frames:
+            file = subject.depth(frame)
+            if file is not None:
+                found = run.depths.read(frame)
+                yield DepthFrame(
+                    found.depth, read_depth(file, subject.depth_unit), found.confidence, file.name
+                )
+
+    try:
+        depth = score_depth(compared(), scored.scale)
+    except GeoWeaverError:
+        return {}
+    return {
+        "absrel": depth.absrel,
+        "absrel_confident": depth.absrel_confident,
+        "coverage": depth.coverage,
+        "depth_frames": depth.frames,
+    }
+
+
+def peer(subject: Subject, fresh: bool) -> dict[str, Any]:
+    """COLMAP's columns."""
+    if subject.truth is None or subject.input.is_file():
+        return {}
+    row = colmap_row(subject.name, subject.input, subject.truth, subject.intrinsics, fresh)
+    names = {"registered": "frames", "ate": "ate", "auc3": "auc3", "seconds": "seconds", "models": "models"}
+    return {f"colmap_{new}": row[old] for old, new in names.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sequences", nargs="*", default=list(REFERENCES))
+    parser.add_argument("sequences", nargs="*", default=every_name())
     parser.add_argument("--out", type=Path, help="where the runs go; without it they are thrown away")
     parser.add_argument("--max-frames", type=int)
+    parser.add_argument("--colmap", choices=("kept", "fresh", "none"), default="kept")
     options = parser.parse_args()
-    data = os.environ.get("GEOWEAVER_DATA")
-    if not data:
-        raise SystemExit("GEOWEAVER_DATA is not set: point it at the folder of real recordings")
     rows = [r for r in saved_rows("sequences") if r["sequence"] not in options.sequences]
     with tempfile.TemporaryDirectory() as scratch:
-        for name in options.sequences:
-            rows.append(run_one(name, Path(data), options.out or Path(scratch), options.max_frames))
-            print_table([{k: v for k, v in rows[-1].items() if k != "stages"}])
+        out = options.out or Path(scratch)
+        for subject in find_subjects(options.sequences, out):
+            row = run_one(subject, out / subject.name, options.max_frames)
+            row |= {} if options.colmap == "none" else peer(subject, options.colmap == "fresh")
+            rows.append(row)
+            print_table([{k: r.get(k) for k in SHOWN} for r in rows if r["sequence"] in options.sequences])
             write_results("sequences", rows)
 
 
