@@ -1,0 +1,31 @@
+"""What the viewer is set to: one frozen value, so that a change is a comparison."""
+
+from dataclasses import dataclass
+
+from geoweaver.viewer.scene import RESULT
+from geoweaver.viewer.scene_colours import ColourBy
+
+
+@dataclass(frozen=True)
+class Look:
+    """The state of the side panel."""
+
+    point_size: float
+    """In the viewer's units, as `camera_size`."""
+    camera_size: float
+    colour: ColourBy = "RGB"
+    stage: str = RESULT
+    confidence: float = 0.0
+    """Points below it are hidden."""
+    points: bool = True
+    cameras: bool = True
+    reference: bool = True
+    side_by_side: bool = False
+    hidden: frozenset[int] = frozenset()
+    """Runs that are not shown."""
+    run: int = 0
+    """Whose frames the slider steps through."""
+    frame: int = 0
+
+    def run_shown(self, index: int) -> bool:
+        return index not in self.hidden
