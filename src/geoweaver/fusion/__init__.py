@@ -1,0 +1,17 @@
+"""One coloured point cloud from depth, confidence and cameras; and pictures of it."""
+
+from geoweaver.fusion.config import FusionConfig
+from geoweaver.fusion.fuse import VERSION, fuse_cloud
+from geoweaver.fusion.picture import SIDES, CloudView, camera_view, mean_up, render_cloud, side_view
+
+__all__ = [
+    "SIDES",
+    "VERSION",
+    "CloudView",
+    "FusionConfig",
+    "camera_view",
+    "fuse_cloud",
+    "mean_up",
+    "render_cloud",
+    "side_view",
+]

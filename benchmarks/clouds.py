@@ -1,0 +1,217 @@
+"""`python -m benchmarks.clouds`: fused clouds of the synthetic worlds against their exact surfaces.
+
+Depth is exact or errs like the simulated prior; cameras are exact. `--run FOLDER` draws a finished run instead.
+Pictures from three sides go to `--pictures`.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+from jaxtyping import Float
+from torch import Tensor
+
+from benchmarks.harness import print_table, write_results
+from geoweaver.datatypes import Camera, Frames, Reconstruction
+from geoweaver.engine import LocalEngine
+from geoweaver.evaluation.cloud import nearest_distances
+from geoweaver.formats.ply import PlyCloud, write_ply
+from geoweaver.fusion import SIDES, FusionConfig, fuse_cloud, mean_up, render_cloud, side_view
+from geoweaver.geometry.camera import bearing, pixel_centres, project_with_depth, resize_intrinsics
+from geoweaver.results import DepthMap
+from geoweaver.synth.clips import Clip, ClipOptions, clip_depth, make_clip, render_clip
+from geoweaver.synth.simulated_depth import predicted_depth
+from geoweaver.synth.simulated_noise import PriorNoise
+from geoweaver.synth.world import build_world
+
+NOISE = {"exact": PriorNoise.exact(), "default": PriorNoise.default(), "hard": PriorNoise.hard()}
+THRESHOLD = 0.02
+"""Of the median depth: within it a point is right."""
+SEEN_WITHIN = 0.01
+"""Relative depth up to which a view sees a point of the truth."""
+_CHUNK = 60
+
+
+@dataclass(frozen=True)
+class Options:
+    """Measure the fused clouds."""
+
+    worlds: tuple[str, ...] = ("apartment", "corridor", "street", "tabletop")
+    noise: tuple[str, ...] = ("exact", "default")
+    """exact, default or hard."""
+    frames: int = 150
+    size: tuple[int, int] = (512, 288)
+    depth_size: tuple[int, int] = (256, 144)
+    workers: int = 1
+    run: Path | None = None
+    """A finished run folder: its cloud is made and drawn, not scored."""
+    pictures: Path | None = None
+    """Folder for pictures and clouds."""
+
+
+@dataclass(frozen=True)
+class Filmed:
+    """A clip with its pixels, exact depth at two sizes, and the truth as a cloud."""
+
+    clip: Clip
+    rgb: tuple[np.ndarray, ...]
+    depth: Float[Tensor, "F h w"]
+    truth: Float[Tensor, "m 3"]
+    views: Float[Tensor, "m"]
+    """How many views see each point of the truth."""
+    threshold: float
+
+    def read(self, frame: int) -> np.ndarray:
+        return self.rgb[frame]
+
+
+@dataclass(frozen=True)
+class Depths:
+    """Depth maps in memory."""
+
+    depth: Float[Tensor, "F h w"]
+    confidence: Float[Tensor, "F h w"]
+    intrinsics: Float[Tensor, "F 4"]
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        return tuple(range(len(self.depth)))
+
+    def read(self, frame: int) -> DepthMap:
+        return DepthMap(self.depth[frame], self.confidence[frame], self.intrinsics[frame])
+
+
+def film(world: str, options: Options) -> Filmed:
+    """Render a walk through a world and find out what of it was seen how often."""
+    clip = make_clip(build_world(world), ClipOptions(frames=options.frames, size=options.size))
+    shown = [(r.rgb, r.depth.float()) for r in render_clip(clip, options.workers)]
+    exact = torch.stack([depth for _, depth in shown])
+    depth = torch.stack([d.float() for d in clip_depth(clip, options.depth_size, options.workers)])
+    threshold = THRESHOLD * float(exact[exact > 0].median())
+    truth = true_cloud(clip, exact, threshold / 2)
+    return Filmed(clip, tuple(rgb for rgb, _ in shown), depth, truth, seen_by(clip, exact, truth), threshold)
+
+
+def true_cloud(clip: Clip, depth: Float[Tensor, "F h w"], size: float) -> Float[Tensor, "m 3"]:
+    """Every surface that any frame sees, one point per voxel, so that near and far count by their area."""
+    pixel = pixel_centres(*clip.size)
+    kept = torch.zeros(0, 3, dtype=torch.float64)
+    for k in range(len(clip)):
+        local = bearing(pixel, clip.intrinsics[k]) * depth[k].double()[..., None]
+        world = clip.cam_from_world[k].inverse().act(local[depth[k] > 0])
+        together = torch.cat([kept, world]).numpy()
+        cell = np.floor(together / size).astype(np.int64) + (1 << 20)
+        key = (cell[:, 0] << 42) | (cell[:, 1] << 21) | cell[:, 2]
+        kept = torch.from_numpy(together[np.sort(np.unique(key, return_index=True)[1])])
+    return kept
+
+
+def seen_by(clip: Clip, depth: Float[Tensor, "F h w"], points: Float[Tensor, "m 3"]) -> Float[Tensor, "m"]:
+    """How many frames see each point: inside the image, at the depth that is there."""
+    count = torch.zeros(len(points))
+    width, height = clip.size
+    for k in range(len(clip)):
+        pixel, z = project_with_depth(clip.cam_from_world[k].act(points), clip.intrinsics[k])
+        x, y = pixel.unbind(-1)
+        inside = (z > 0) & (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        x, y = torch.where(inside, x, 0).long(), torch.where(inside, y, 0).long()
+        count += inside & ((depth[k][y, x] - z).abs() <= SEEN_WITHIN * z)
+    return count
+
+
+def noisy(filmed: Filmed, name: str, size: tuple[int, int], seed: int = 0) -> Depths:
+    """What the simulated prior makes of the exact depth, chunk by chunk."""
+    parts = [
+        predicted_depth(filmed.depth[k : k + _CHUNK], NOISE[name], seed, k // _CHUNK)
+        for k in range(0, len(filmed.depth), _CHUNK)
+    ]
+    confidence = torch.cat([c for _, c in parts])
+    intrinsics = resize_intrinsics(filmed.clip.intrinsics, filmed.clip.size, size)
+    # 1 + exp(logit) as a probability
+    return Depths(torch.cat([d for d, _ in parts]), (confidence - 1) / confidence, intrinsics)
+
+
+def measure(filmed: Filmed, name: str, options: Options) -> tuple[dict[str, Any], PlyCloud]:
+    """One row of the table."""
+    clip, n = filmed.clip, len(filmed.clip)
+    names = tuple(f"{k:05d}" for k in range(n))
+    camera = Camera("PINHOLE", tuple(clip.intrinsics[0].tolist()), *clip.size)
+    every = torch.ones(n, dtype=torch.bool)
+    frames = Frames(names, clip.timestamps, torch.zeros(n, dtype=torch.long), every, (camera,), clip.size, filmed)
+    result = Reconstruction(
+        names, clip.timestamps, clip.cam_from_world, clip.intrinsics, clip.size, every, torch.zeros(n, 2)
+    )
+    depths = noisy(filmed, name, options.depth_size)
+    begun = time.process_time()
+    cloud = fuse_cloud(frames, result, depths, FusionConfig(), LocalEngine(options.workers))
+    seconds = time.process_time() - begun
+    return {"world": clip.world.name, "noise": name, "frames": n, **scores(filmed, cloud), "cpu": seconds}, cloud
+
+
+def scores(filmed: Filmed, cloud: PlyCloud) -> dict[str, Any]:
+    """Precision against all that was seen; recall of it, and of what three views or more saw."""
+    wrong = nearest_distances(cloud.points.double(), filmed.truth)
+    missed = nearest_distances(filmed.truth, cloud.points.double())
+    precision = float((wrong <= filmed.threshold).double().mean())
+    found = (missed <= filmed.threshold).double()
+    recall = float(found.mean())
+    return {
+        "points": len(cloud),
+        "fscore": 2 * precision * recall / max(precision + recall, 1e-9),
+        "precision": precision,
+        "recall": recall,
+        "complete3": float(found[filmed.views >= 3].mean()),
+        "gross": float((wrong > 5 * filmed.threshold).double().mean()),
+    }
+
+
+def draw(cloud: PlyCloud, up: Float[Tensor, "3"], folder: Path, stem: str) -> None:
+    """Pictures from three sides, and the cloud itself."""
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_ply(folder / f"{stem}.ply", cloud)
+    for side in SIDES:
+        view = side_view(cloud, side, up, cut=0.3 if side == "above" else 0.0)
+        view = replace(view, radius=1 if len(cloud) < 400_000 else 0)
+        Image.fromarray(render_cloud(cloud, view)).save(folder / f"{stem}_{side}.png")
+
+
+def fuse_run(folder: Path, pictures: Path, workers: int) -> dict[str, Any]:
+    """The cloud of a finished run, drawn."""
+    from geoweaver.finished import load_run
+
+    run = load_run(folder)
+    begun = time.process_time()
+    cloud = fuse_cloud(run.frames, run.result, run.depths, FusionConfig(), LocalEngine(workers), run.graph)
+    seconds = time.process_time() - begun
+    draw(cloud, mean_up(run.result.cam_from_world[run.result.trusted]), pictures, folder.name)
+    return {"run": str(folder), "frames": len(run.frames), "points": len(cloud), "cpu": seconds}
+
+
+def main() -> None:
+    """Measure, print a table, write JSON."""
+    options = tyro.cli(Options, config=(tyro.conf.FlagCreatePairsOff,))
+    torch.set_num_threads(1)
+    if options.run is not None:
+        print_table([fuse_run(options.run, options.pictures or options.run / "pictures", options.workers)])
+        return
+    rows: list[dict[str, Any]] = []
+    for world in options.worlds:
+        filmed = film(world, options)
+        for name in options.noise:
+            row, cloud = measure(filmed, name, options)
+            rows.append(row)
+            print_table(rows[-1:])
+            if options.pictures is not None:
+                draw(cloud, torch.tensor([0.0, 0, 1]), options.pictures, f"{world}_{name}")
+    write_results("clouds", rows)
+    print_table(rows)
+
+
+if __name__ == "__main__":
+    main()
