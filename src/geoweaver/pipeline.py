@@ -2,15 +2,16 @@
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from geoweaver.between import locate_rest
 from geoweaver.datatypes import Frames, Reconstruction, StageReport, ViewGraph
-from geoweaver.engine import find_engine
+from geoweaver.engine import Engine, find_engine
 from geoweaver.engine.local import available_cores
 from geoweaver.export.run_folder import RunRecord, write_run
 from geoweaver.features import DescriptorConfig, FeatureConfig, compute_features
-from geoweaver.finished import PIECE, STAGE, SavedRun, save_run
+from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, save_run
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.graph import GraphConfig
 from geoweaver.matching import SamplingConfig
@@ -78,8 +79,10 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         prior = find_prior(config.prior)
         priors = chunk_priors(frames, features, chunks, store, engine, prior, config.prior, workers)
         clock.lap("priors")
-        saved, key = _weave(frames, graph, matches, priors, config, store)
+        woven, key = _weave(frames, graph, matches, priors, config, store)
         clock.lap("weave")
+        saved, key = _complete(frames, woven, key, store, engine)
+        clock.lap("frames between")
         write_run(out, RunRecord(input, config, key, saved, tuple(clock.laps), clock.total()))
     return saved.result
 
@@ -101,7 +104,22 @@ def _weave(
         )  # fmt: skip
         return save_run(frames, graph, woven, config.weave, priors, matches.places, matches.first_edge)
 
-    return cached_noun(store, SavedRun, STAGE, PIECE, key, compute)[0], key
+    return cached_noun(store, SavedRun, "weave", "run", key, compute)[0], key
+
+
+def _complete(
+    frames: Frames, woven: SavedRun, key: str, store: Store, engine: Engine
+) -> tuple[SavedRun, str]:
+    """The frames that the weave left out, each placed by what it sees."""
+    depths = RunDepths(woven, PriorStore(store, "priors", woven.priors))
+    matches = RunMatches(woven, store)
+
+    def compute() -> SavedRun:
+        result = locate_rest(frames, woven.result, woven.graph, depths, matches, key, store, engine)
+        return replace(woven, result=result)
+
+    final = artifact_key(STAGE, VERSION, None, [key])
+    return cached_noun(store, SavedRun, STAGE, PIECE, final, compute)[0], final
 
 
 def _named(text: str) -> tuple[str, str | None]:

@@ -1,0 +1,213 @@
+"""Frames that the weave left out: non-keyframes and those the prior could not place, localised gap by gap."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
+from geoweaver.engine import Engine
+from geoweaver.errors import InputError
+from geoweaver.frames import chains
+from geoweaver.geometry import SE3
+from geoweaver.localisation import (
+    KnownPoints,
+    Localised,
+    known_points,
+    localise,
+    points_to_track,
+    track_points,
+)
+from geoweaver.results import DepthSource, MatchSource
+from geoweaver.store import Store, artifact_key, cached_noun, digest_of, restore
+
+VERSION = 1
+STAGE = "between"
+MOST_PER_EDGE = 400
+"""Matches of one edge that help to place a frame."""
+OWN_SIGMA = 2.0
+"""Errors of neighbouring points' depth are alike: the covariance of independent points is too small."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """Cameras found for some frames."""
+
+    frame: Int[Tensor, "n"]
+    cam_from_world: SE3
+    sigma: Float[Tensor, "n 2"]
+    inliers: Int[Tensor, "n"]
+    points: Int[Tensor, "n"]
+    believed: Bool[Tensor, "n"]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Frames of one chain between two placed ones (or before the first, or after the last)."""
+
+    before: int | None
+    frames: tuple[int, ...]
+    after: int | None
+
+
+def find_gaps(frames: Frames, seen: Sequence[int]) -> Iterator[Gap]:
+    """Runs of readable frames that no prior saw."""
+    placed, broken = set(seen), set(frames.broken)
+    for chain in chains(frames):
+        before: int | None = None
+        run: list[int] = []
+        for frame in chain:
+            if frame not in placed:
+                run += [frame] if frame not in broken else []
+                continue
+            if run:
+                yield Gap(before, tuple(run), frame)
+            before, run = frame, []
+        if run:
+            yield Gap(before, tuple(run), None)
+
+
+def locate_rest(
+    frames: Frames,
+    result: Reconstruction,
+    graph: ViewGraph,
+    depths: DepthSource,
+    matches: MatchSource,
+    key: str,
+    store: Store,
+    engine: Engine,
+) -> Reconstruction:
+    """The reconstruction with every readable frame placed by what it sees, where that suffices."""
+    gaps = list(find_gaps(frames, depths.frames))
+    task = _LocateGap(frames, result, graph, depths, matches, key, store)
+    places = list(engine.map(task, gaps, title="frames between"))
+    for gap, (piece, kept) in zip(gaps, places, strict=True):
+        artifact = store.load(STAGE, piece, kept)
+        result = with_located(result, gap, restore(Located, artifact.tensors, artifact.meta))
+    return result
+
+
+def with_located(result: Reconstruction, gap: Gap, located: Located) -> Reconstruction:
+    """The same reconstruction with the believed cameras in place of the interpolated ones."""
+    rotation, translation = result.cam_from_world.rotation.clone(), result.cam_from_world.translation.clone()
+    sigma, trusted, reason = result.sigma.clone(), result.trusted.clone(), dict(result.reason)
+    ends = [f for f in (gap.before, gap.after) if f is not None]
+    firm = any(bool(result.trusted[f]) for f in ends)
+    near = min((result.sigma[f] for f in ends), key=lambda s: float(s[0]))
+    for k, frame in enumerate(located.frame.tolist()):
+        if not located.believed[k]:
+            found, asked = int(located.inliers[k]), int(located.points[k])
+            reason[frame] = f"only {found} of {asked} points agree on its place: the camera is interpolated"
+            continue
+        rotation[frame], translation[frame] = (
+            located.cam_from_world.rotation[k],
+            located.cam_from_world.translation[k],
+        )
+        sigma[frame] = (near.square() + (OWN_SIGMA * located.sigma[k]).square()).sqrt()
+        trusted[frame] = firm
+        reason.pop(frame, None)
+        if not firm:
+            reason[frame] = "the keyframes that it was placed by are not trusted"
+    return replace(
+        result, cam_from_world=SE3(rotation, translation), sigma=sigma, trusted=trusted, reason=reason
+    )
+
+
+@dataclass(frozen=True)
+class _LocateGap:
+    """What a worker does with a gap."""
+
+    frames: Frames
+    result: Reconstruction
+    graph: ViewGraph
+    depths: DepthSource
+    matches: MatchSource
+    key: str
+    store: Store
+
+    def __call__(self, gap: Gap) -> tuple[str, str]:
+        digests = [self.frames.digests[f] for f in gap.frames]
+        key = artifact_key(STAGE, VERSION, None, [self.key, digest_of(gap), *digests])
+        piece = f"gap-{gap.frames[0]:06}"
+        cached_noun(self.store, Located, STAGE, piece, key, lambda: self._locate(gap))
+        return piece, key
+
+    def _locate(self, gap: Gap) -> Located:
+        known: dict[int, list[tuple[Tensor, Tensor]]] = {f: [] for f in gap.frames}
+        for keyframe, order in ((gap.before, gap.frames), (gap.after, gap.frames[::-1])):
+            if keyframe is not None:
+                for frame, pixel, points in self._tracked(keyframe, order):
+                    known[frame].append((pixel, points.world))
+        for frame in gap.frames:
+            known[frame] += self._matched(frame)
+        found = {f: self._camera(f, known[f]) for f in gap.frames if known[f]}
+        return _table({f: one for f, one in found.items() if one is not None})
+
+    def _camera(self, frame: int, known: list[tuple[Tensor, Tensor]]) -> Localised | None:
+        pixel, world = torch.cat([p for p, _ in known]), torch.cat([w for _, w in known])
+        return localise(pixel, world, self.result.intrinsics[frame], self.frames.size, seed=frame)
+
+    def _tracked(self, keyframe: int, order: Sequence[int]) -> Iterator[tuple[int, Tensor, KnownPoints]]:
+        """The keyframe's points followed from frame to frame, always compared with the keyframe itself."""
+        image = self._image(keyframe)
+        if image is None:
+            return
+        usable = None if self.frames.masks is None else self.frames.masks.read(keyframe)
+        camera = self.result.cam_from_world[keyframe]
+        points = points_to_track(image, usable, self.depths.read(keyframe), camera)
+        guess = points.pixel
+        for frame in order:
+            other = self._image(frame)
+            if other is None:
+                continue
+            pixel, good = track_points(image, other, points.pixel, guess)
+            points, guess = points[good], pixel[good]
+            if not len(points):
+                return
+            yield frame, guess, points
+
+    def _matched(self, frame: int) -> list[tuple[Tensor, Tensor]]:
+        """Pixels of the frame matched with placed keyframes, and their points' places."""
+        out, seen = [], set(self.depths.frames)
+        for edge in (self.graph.edges == frame).any(1).nonzero().squeeze(1).tolist():
+            i, j = self.graph.edges[edge].tolist()
+            other = j if i == frame else i
+            if other not in seen:
+                continue
+            found = self.matches.read(edge)
+            there, here = (found.pixel_j, found.pixel_i) if i == frame else (found.pixel_i, found.pixel_j)
+            step = max(1, len(found) // MOST_PER_EDGE)
+            there, here = there[::step].double(), here[::step].double()
+            camera = self.result.cam_from_world[other]
+            points = known_points(there, self.frames.size, self.depths.read(other), camera)
+            out.append((here[points.row], points.world))
+        return out
+
+    def _image(self, frame: int) -> np.ndarray | None:
+        assert self.frames.pixels is not None
+        try:
+            return self.frames.pixels.read(frame)
+        except InputError:
+            return None
+
+
+def _table(found: dict[int, Localised]) -> Located:
+    cameras = [one.cam_from_world for one in found.values()]
+    none = torch.zeros(0, 3, 3, dtype=torch.float64)
+    rotation = torch.stack([c.rotation for c in cameras]) if cameras else none
+    translation = torch.stack([c.translation for c in cameras]) if cameras else none[..., 0]
+    sigma = torch.stack([one.sigma for one in found.values()]) if cameras else none[:, :2, 0]
+    return Located(
+        torch.tensor(list(found), dtype=torch.long),
+        SE3(rotation, translation),
+        sigma,
+        torch.tensor([one.inliers for one in found.values()], dtype=torch.long),
+        torch.tensor([one.points for one in found.values()], dtype=torch.long),
+        torch.tensor([one.believed for one in found.values()], dtype=torch.bool),
+    )
