@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ BLOCK = 16
 """Consecutive frames that one worker decodes."""
 
 
+@runtime_checkable
 class Rectified(Protocol):
     """Where images come from that are not in the store."""
 
