@@ -1,0 +1,167 @@
+"""The GPM as a prior: weights from a folder as on the hub, sizes, broken predictions, memory."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from stand_ins import SIZE, make_scene
+
+from geoweaver.datatypes import Chunk, ChunkPrior
+from geoweaver.errors import ConfigError, FormatError, InputError
+from geoweaver.models import FAMILIES, GPM, save_gpm
+from geoweaver.models.families import GPMConfig
+from geoweaver.priors import find_prior, memory
+from geoweaver.priors import network as network_module
+from geoweaver.priors.memory import Footprint, too_large
+from geoweaver.priors.network import NetworkPrior
+
+TINY = GPMConfig(64, 6, 2, 2, (2, 3, 4, 5), 16, (8, 16, 24, 32))
+MONO = GPMConfig(64, 6, 2, -1, (2, 3, 4, 5), 16, (8, 16, 24, 32), camera_head="none", pose_conditioning=False)
+CHUNK = Chunk(0, (0, 1, 2, 3))
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+    network_module._loaded.cache_clear()
+
+
+def checkpoint(folder: Path, config: GPMConfig = TINY, field_of_view: float | None = None) -> Path:
+    torch.manual_seed(0)
+    model = GPM(config)
+    if field_of_view is not None:
+        with torch.no_grad():
+            model.cam_dec.fc_fov[0].weight.zero_()  # type: ignore[index, union-attr]
+            model.cam_dec.fc_fov[0].bias.fill_(field_of_view)  # type: ignore[index, union-attr]
+    save_gpm(model, folder)
+    return folder
+
+
+def predict(name: str, calibrated: bool = False, workers: int = 1) -> list[ChunkPrior]:
+    prior = find_prior(name)
+    frames = make_scene(0).frames(calibrated)
+    context = prior.prepare(frames, [CHUNK], lambda frame: None, workers)  # type: ignore[arg-type, return-value]
+    prior, context = pickle.loads(pickle.dumps((prior, context)))
+    return prior.predict(CHUNK, context)
+
+
+def test_a_folder_as_on_the_hub_predicts_every_frame(tmp_path: Path) -> None:
+    (prior,) = predict(f"gpm:{checkpoint(tmp_path)}")
+    assert prior.frame.tolist() == [0, 1, 2, 3]
+    assert prior.depth.shape == (4, 336, 504) and (prior.depth > 0).all()
+    assert torch.allclose(prior.intrinsics[:, 2:], torch.tensor([252.0, 168.0]).double())
+    assert float(prior.confidence.min()) >= 0 and float(prior.confidence.max()) <= 1
+
+
+def test_given_intrinsics_are_kept(tmp_path: Path) -> None:
+    (prior,) = predict(f"gpm:{checkpoint(tmp_path)}", calibrated=True)
+    scene = make_scene(0)
+    assert torch.allclose(prior.intrinsics, scene.intrinsics_at((504, 336)).expand(4, 4))
+
+
+def test_a_head_that_gives_up_is_left_out_rather_than_woven(tmp_path: Path) -> None:
+    assert predict(f"gpm:{checkpoint(tmp_path, field_of_view=-1.0)}") == []
+
+
+def test_a_monocular_model_makes_a_piece_of_every_frame(tmp_path: Path) -> None:
+    priors = predict(f"gpm:{checkpoint(tmp_path, MONO)}", calibrated=True)
+    assert [p.frame.tolist() for p in priors] == [[0], [1], [2], [3]]
+    assert torch.allclose(priors[0].intrinsics[0], make_scene(0).intrinsics_at((504, 336)))
+
+
+def test_broken_frames_are_not_looked_at(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    prior = find_prior(f"gpm:{checkpoint(tmp_path)}")
+    frames = replace(make_scene(0).frames(), broken=(1,))
+    context = prior.prepare(frames, [CHUNK], lambda frame: None)  # type: ignore[arg-type, return-value]
+    (out,) = prior.predict(CHUNK, context)
+    assert out.frame.tolist() == [0, 2, 3]
+
+
+def test_other_weights_are_another_identity(tmp_path: Path) -> None:
+    def identity(folder: Path) -> object:
+        context = find_prior(f"gpm:{folder}").prepare(make_scene(0).frames(), [], lambda f: None)  # type: ignore[arg-type, return-value]
+        return context.identity()
+
+    one, moved = checkpoint(tmp_path / "a"), checkpoint(tmp_path / "b")
+    assert identity(one) == identity(moved), "the place of the weights does not matter"
+    assert identity(one) != identity(checkpoint(tmp_path / "c", field_of_view=1.0))
+
+
+def test_the_wrong_family_is_refused(tmp_path: Path) -> None:
+    checkpoint(tmp_path)
+    with pytest.raises(FormatError, match="da3-small"):
+        predict(f"da3-small:{tmp_path}")
+
+
+@pytest.mark.parametrize(("name", "words"), [("gpm", "gpm:FOLDER"), ("gpm:/nowhere", "no such checkpoint")])
+def test_missing_weights_are_said_at_once(name: str, words: str) -> None:
+    with pytest.raises((ConfigError, InputError), match=words):
+        find_prior(name)
+
+
+def test_a_checkpoint_with_conditions_must_be_fetched_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from geoweaver.priors import da3
+
+    def nothing_cached(name: str, **how: object) -> Path:
+        raise InputError("not there")
+
+    monkeypatch.setattr(da3, "fetch", nothing_cached)
+    with pytest.raises(InputError, match=r"geoweaver models fetch da3-giant-1\.1 --accept-licence"):
+        find_prior("da3-giant")
+
+
+def test_a_chunk_that_does_not_fit_names_the_largest_that_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"gpm:{checkpoint(tmp_path)}"
+    monkeypatch.setattr(memory, "free_memory", lambda device: 10**6)
+    with pytest.raises(ConfigError, match="no chunk fits"):
+        predict(name)
+    prior = find_prior(name)
+    assert isinstance(prior, NetworkPrior)
+    footprint = prior.source.load(str(tmp_path), "cpu").footprint((504, 336))
+    monkeypatch.setattr(memory, "free_memory", lambda device: int(footprint.of(3) / 0.9) + 1000)
+    with pytest.raises(ConfigError, match="--chunk-size 3 or less") as caught:
+        predict(name)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="2 workers"):
+        predict(name, workers=2)
+
+
+def test_an_allocators_refusal_becomes_the_same_words() -> None:
+    footprint = Footprint(1000, 100)
+
+    def run(error: Exception) -> None:
+        with memory.saying_what_fits(60, footprint, "cpu", 1):
+            raise error
+
+    for error in (
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("can't allocate memory"),
+    ):
+        with pytest.raises(ConfigError, match="--chunk-size 59 or less"):
+            run(error)
+    with pytest.raises(RuntimeError, match="a bug"):
+        run(RuntimeError("a bug"))
+
+
+def test_the_largest_chunk_is_the_largest() -> None:
+    footprint = Footprint(1000, 100)
+    most = footprint.most_views(5050)
+    assert footprint.of(most) <= 5050 < footprint.of(most + 1)
+    assert "no chunk fits" in str(too_large(10, footprint, 1200, "cpu", 1))
+    assert memory.free_memory("cpu") > 10**8
+
+
+def test_every_family_has_a_name() -> None:
+    from geoweaver.models.families import NESTED, family_name
+    from geoweaver.priors.da3 import PUBLISHED
+
+    assert {family_name(name) for name in PUBLISHED.values()} == {*FAMILIES, NESTED}
+    assert SIZE == (240, 160)
