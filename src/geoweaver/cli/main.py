@@ -36,6 +36,7 @@ COMMANDS = {
     ),
     "demo": Command("geoweaver.cli.demo", "weave a simulated walk and score it against the exact truth"),
     "evaluate": Command("geoweaver.cli.evaluate", "score trajectories (and depth) against a reference"),
+    "report": Command("geoweaver.cli.report", "write a run's report: one HTML file that works offline"),
     "view": Command("geoweaver.cli.view", "look at runs in 3D in a browser, even while they are going on"),
     "models": Command("geoweaver.cli.models", "list, fetch and check the weights of learned models"),
 }

@@ -1,0 +1,105 @@
+"""Small pictures of chosen frames: image, depth and confidence side by side in one strip."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from geoweaver.errors import GeoWeaverError
+from geoweaver.results import DepthMap, FinishedRun
+
+WIDTH = 192
+"""Of one of the three pictures; on a phone each fills a third of the screen."""
+EVEN, UNTRUSTED = 150, 50
+"""Frames shown at most: spread evenly over the sequence, and of those that are not trusted."""
+_QUALITY = 62
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One frame's pictures, as one WebP."""
+
+    frame: int
+    data: bytes
+    width: int
+    height: int
+    has_depth: bool
+
+
+def chosen_frames(run: FinishedRun, even: int = EVEN, untrusted: int = UNTRUSTED) -> list[int]:
+    """Evenly spread frames that have depth, and evenly spread ones that are not trusted."""
+    seen = sorted(run.depths.frames) or [f for f in range(len(run.frames)) if f not in run.frames.broken]
+    doubted = (~run.result.trusted & run.frames.keyframe).nonzero()[:, 0].tolist()
+    doubted = [f for f in doubted if f not in run.frames.broken]
+    return sorted({*_spread(seen, even), *_spread(doubted, untrusted)})
+
+
+def _spread(frames: list[int], most: int) -> list[int]:
+    if len(frames) <= most:
+        return frames
+    return [frames[round(i * (len(frames) - 1) / (most - 1))] for i in range(most)]
+
+
+def picture_strip(run: FinishedRun, frame: int) -> Strip | None:
+    """The strip of a frame; None where its pixels can no longer be read."""
+    import cv2
+
+    picture = _pixels(run, frame)
+    if picture is None:
+        return None
+    size = (WIDTH, max(round(WIDTH * picture.shape[0] / picture.shape[1]), 1))
+    parts = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA)]
+    has_depth = frame in set(run.depths.frames)
+    if has_depth:
+        shown = run.depths.read(frame)
+        parts += [
+            cv2.resize(p, size, interpolation=cv2.INTER_AREA)
+            for p in (depth_picture(shown), _confidence(shown))
+        ]
+    else:
+        parts += 2 * [np.full_like(parts[0], 128)]
+    strip = np.concatenate(parts, 1)
+    _, data = cv2.imencode(".webp", strip[:, :, ::-1], [cv2.IMWRITE_WEBP_QUALITY, _QUALITY])
+    return Strip(frame, data.tobytes(), strip.shape[1], strip.shape[0], has_depth)
+
+
+def _pixels(run: FinishedRun, frame: int) -> UInt8[np.ndarray, "H W 3"] | None:
+    """A frame's image; the input of a run may have been moved since."""
+    if run.frames.pixels is None:
+        return None
+    try:
+        return run.frames.pixels.read(frame)
+    except GeoWeaverError:
+        return None
+
+
+def depth_picture(shown: DepthMap) -> UInt8[np.ndarray, "H W 3"]:
+    """Near is bright, far is dark, by inverse depth; grey where nothing is known."""
+    known = shown.depth > 0
+    inverse = torch.where(known, 1 / shown.depth.double().clamp(min=1e-12), 0.0)
+    low, high = _limits(inverse[known])
+    return _mapped((inverse - low) / max(high - low, 1e-12), known, "viridis")
+
+
+def _confidence(shown: DepthMap) -> UInt8[np.ndarray, "H W 3"]:
+    return _mapped(shown.confidence.double(), shown.depth > 0, "cividis")
+
+
+def _limits(values: Tensor) -> tuple[float, float]:
+    """All but the outermost two percent a side."""
+    if not len(values):
+        return 0.0, 1.0
+    ordered = values.sort().values
+    return float(ordered[int(0.02 * (len(values) - 1))]), float(ordered[int(0.98 * (len(values) - 1))])
+
+
+def _mapped(share: Tensor, known: Tensor, name: str) -> UInt8[np.ndarray, "H W 3"]:
+    import cv2
+
+    palette = {"viridis": cv2.COLORMAP_VIRIDIS, "cividis": cv2.COLORMAP_CIVIDIS}[name]
+    grey = (share.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+    coloured = cv2.applyColorMap(grey, palette)[:, :, ::-1].copy()
+    coloured[~known.numpy()] = 128
+    return coloured
