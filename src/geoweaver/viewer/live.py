@@ -109,4 +109,4 @@ def _start_camera(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     forward = cameras.rotation[:, 2].mean(0).numpy() * np.array([1.0, 1.0, 0.0])
     length = float(np.linalg.norm(forward))
     back = forward / length if length > 0.1 else np.array([0.7071, 0.7071, 0.0])
-    return centre - 1.3 * RADIUS * back + np.array([0, 0, 1.1 * RADIUS]), centre
+    return centre - 1.5 * RADIUS * back + np.array([0, 0, 1.3 * RADIUS]), centre

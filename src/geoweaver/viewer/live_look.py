@@ -10,9 +10,9 @@ from geoweaver.viewer.scene_colours import ColourBy
 class Look:
     """The state of the side panel."""
 
-    point_size: float
-    """In the viewer's units, as `camera_size`."""
-    camera_size: float
+    point_size: float = 1.0
+    """In multiples of what suits the scene, as `camera_size`."""
+    camera_size: float = 1.0
     colour: ColourBy = "RGB"
     stage: str = RESULT
     confidence: float = 0.0
@@ -26,6 +26,9 @@ class Look:
     run: int = 0
     """Whose frames the slider steps through."""
     frame: int = 0
+
+    flying: bool = False
+    """A camera that looks along the path would run into the others."""
 
     def run_shown(self, index: int) -> bool:
         return index not in self.hidden

@@ -32,6 +32,7 @@ class RunNodes:
 
     def __init__(self, server: Any, scene: Scene, index: int, look: Look) -> None:
         self.scene, self.run, self.index = scene, scene.runs[index], index
+        self.point_size, self.camera_size = fitting_sizes(scene.runs[0])
         self.root = server.scene.add_frame(f"/run{index}", show_axes=False)
         self.bands = self._add_bands(server, look)
         self.path = self._add_path(server, look)
@@ -47,18 +48,18 @@ class RunNodes:
         for k, (band, _) in enumerate(self.bands):
             band.visible = look.points and k >= round(look.confidence * BANDS)
         for node in (self.path, *self.frusta.values()):
-            node.visible = look.cameras
-        self.chosen.visible = look.run == self.index
+            node.visible = look.cameras and not look.flying
+        self.chosen.visible = look.run == self.index and not look.flying
         if self.reference is not None:
             self.reference.visible = look.reference
 
     def resize(self, look: Look) -> None:
         """Size of points and cameras."""
         for band, _ in self.bands:
-            band.point_size = look.point_size
+            band.point_size = look.point_size * self.point_size
         for frustum in self.frusta.values():
-            frustum.scale = look.camera_size
-        self.chosen.scale = 1.6 * look.camera_size
+            frustum.scale = look.camera_size * self.camera_size
+        self.chosen.scale = 1.6 * look.camera_size * self.camera_size
 
     def recolour(self, look: Look) -> None:
         """Colours of points and cameras."""
@@ -85,7 +86,7 @@ class RunNodes:
         """Mark the camera that the frame slider is on."""
         frame = min(look.frame, len(self.run) - 1)
         self._place(self.chosen, frame, self.stage(look))
-        self.chosen.visible = look.run == self.index
+        self.chosen.visible = look.run == self.index and not look.flying
 
     def cameras(self, look: Look) -> SE3:
         """Where every camera is now in the viewer's space, side-by-side offset included."""
@@ -102,13 +103,13 @@ class RunNodes:
         points = self.run.stage_points(self.stage(look)).numpy()
         colours = self.run.point_colours(look.colour).numpy()
         band = (self.run.cloud.confidence.clamp(0, 1) * BANDS).long().clamp(max=BANDS - 1)
-        precision = precision_of(points, look.point_size)
+        precision = precision_of(points, self.point_size)
         found = [(k, (band == k).nonzero()[:, 0].numpy()) for k in range(BANDS)]
         return [
             (
                 server.scene.add_point_cloud(
                     f"/run{self.index}/points/{k}", points[rows], colours[rows], precision=precision,
-                    point_size=look.point_size, point_shape="rounded", point_shading="flat",
+                    point_size=look.point_size * self.point_size, point_shape="rounded", point_shading="flat",
                 ),
                 rows,
             )
@@ -136,7 +137,7 @@ class RunNodes:
         frustum = server.scene.add_camera_frustum(
             f"/run{self.index}/{name}",
             2 * math.atan(height / 2 / focal), width / height,
-            scale=factor * look.camera_size, color=_CHOSEN if name == "chosen" else GREY,
+            scale=factor * look.camera_size * self.camera_size, color=_CHOSEN if name == "chosen" else GREY,
             thickness=3.0 if name == "chosen" else 1.5, thickness_units="screen",
             cast_shadow=False, receive_shadow=False,
         )  # fmt: skip
@@ -164,14 +165,15 @@ def precision_of(points: Float[np.ndarray, "P 3"], point_size: float) -> str:
     return "float16" if reach / 2048 < point_size / 2 else "float32"
 
 
-def start_sizes(run: SceneRun) -> tuple[float, float]:
+def fitting_sizes(run: SceneRun) -> tuple[float, float]:
     """Point and camera size that suit a run, in the viewer's units."""
     centres = run.stages[-1].cam_from_view.centre
     length = float((centres[1:] - centres[:-1]).norm(dim=-1).sum())
     gap = length / max(min(len(run), _FRUSTA) - 1, 1)
-    camera = min(max(0.8 * gap, 0.02 * RADIUS), 0.1 * RADIUS)
-    count = max(len(run.cloud), 1)
-    return min(max(0.002 * RADIUS, RADIUS * 0.5 / math.sqrt(count)), 0.02 * RADIUS), camera
+    camera = min(max(0.6 * gap, 0.02 * RADIUS), 0.06 * RADIUS)
+    # enough to close a surface of about the scene's extent
+    point = 1.3 * RADIUS / math.sqrt(max(len(run.cloud), 1))
+    return min(max(point, 0.001 * RADIUS), 0.02 * RADIUS), camera
 
 
 def _pairs(rows: np.ndarray) -> np.ndarray:

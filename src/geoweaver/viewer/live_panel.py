@@ -8,7 +8,7 @@ import numpy as np
 
 from geoweaver.viewer.live_flight import Flight, glide, look_through
 from geoweaver.viewer.live_look import Look
-from geoweaver.viewer.live_nodes import BANDS, RunNodes, start_sizes
+from geoweaver.viewer.live_nodes import BANDS, RunNodes
 from geoweaver.viewer.live_pictures import THUMBNAIL_WIDTH, describe_frame, frame_pictures
 from geoweaver.viewer.live_saving import ply_bytes, save_view, shown_cloud
 from geoweaver.viewer.scene import RESULT, Scene
@@ -21,7 +21,7 @@ class Panel:
 
     def __init__(self, server: Any, scene: Scene) -> None:
         self.server, self.scene = server, scene
-        self.look = Look(*start_sizes(scene.runs[0]))
+        self.look = Look()
         with server.atomic():
             self.nodes = [RunNodes(server, scene, k, self.look) for k in range(len(scene.runs))]
         self._changing, self._painting = threading.RLock(), threading.Lock()
@@ -31,12 +31,14 @@ class Panel:
         self._add_frame_folder()
         self._add_saving_folder()
         self.paint()
-        threading.Thread(target=self._load_thumbnails, daemon=True).start()
+        self._thumbnails = threading.Thread(target=self._load_thumbnails, daemon=True)
+        self._thumbnails.start()
 
     def close(self) -> None:
         """End what runs in the background."""
         self._closed.set()
         self.flight.stop()
+        self._thumbnails.join()
 
     def change(self, **settings: Any) -> None:
         """Set the look, and send what differs."""
@@ -83,7 +85,7 @@ class Panel:
         self.change(run=run, frame=min(self.look.frame, last))
 
     def _add_view_folder(self) -> None:
-        gui, look = self.server.gui, self.look
+        gui = self.server.gui
         stages = list(
             dict.fromkeys(s.name for run in self.scene.runs for s in run.stages if s.name != RESULT)
         )
@@ -95,8 +97,7 @@ class Panel:
                 "confidence", gui.add_slider("Confidence ≥", 0.0, 1 - 1 / BANDS, 1 / BANDS, 0.0, hint=hint)
             )
             for field, label in (("point_size", "Point size"), ("camera_size", "Camera size")):
-                start = getattr(look, field)
-                self._follow(field, gui.add_slider(label, start / 8, 4 * start, start / 8, start))
+                self._follow(field, gui.add_slider(label, 0.2, 4.0, 0.1, 1.0))
             self._follow("points", gui.add_checkbox("Points", True))
             self._follow("cameras", gui.add_checkbox("Cameras", True))
             if self.scene.reference is not None:
@@ -123,7 +124,7 @@ class Panel:
         with gui.add_folder("Frame"):
             self._frame = gui.add_slider("Frame", 0, max(len(self.scene.runs[0]) - 1, 1), 1, 0)
             self._play = gui.add_button("Fly through", hint="Move along the trajectory")
-            self._speed = gui.add_slider("Frames per second", 1, 60, 1, 10)
+            self._speed = gui.add_slider("Frames/s", 1, 60, 1, 10)
             self._here = gui.add_button("Look from this camera")
             self._words = gui.add_html("")
             self._image = gui.add_image(blank, label="Image")
@@ -172,6 +173,7 @@ class Panel:
         last = len(self._chosen_run) - 1
         first = 0 if self.look.frame >= last else self.look.frame
         self._play.label = "Stop"
+        self.change(flying=True)
         self.flight.start(client, self._cameras(), first, self._speed.value, self._arrive, self._end_flight)
 
     def _arrive(self, frame: int) -> None:
@@ -179,6 +181,7 @@ class Panel:
 
     def _end_flight(self) -> None:
         self._play.label = "Fly through"
+        self.change(flying=False)
 
     def _load_thumbnails(self) -> None:
         """Pictures come after the scene stands: reading a hundred takes a moment."""

@@ -2,6 +2,7 @@
 
 import html
 
+import cv2
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
@@ -37,7 +38,8 @@ def frame_pictures(
     image = frame_image(run.run, frame, PICTURE_WIDTH)
     if frame not in run.run.depths.frames:
         return image, np.zeros_like(image)
-    return image, depth_picture(run.run.depths.read(frame).depth)
+    depth, size = depth_picture(run.run.depths.read(frame).depth), (image.shape[1], image.shape[0])
+    return image, np.asarray(cv2.resize(depth, size, interpolation=cv2.INTER_NEAREST), np.uint8)
 
 
 def depth_picture(depth: Float[Tensor, "H W"]) -> UInt8[np.ndarray, "H W 3"]:

@@ -27,7 +27,7 @@ def up_direction(cam_from_world: SE3) -> Float[Tensor, "3"]:
 def view_from_world(cam_from_world: SE3, points: Float[Tensor, "n 3"], up: Float[Tensor, "3"]) -> Sim3:
     """Cameras around the origin, +z up, most of the scene within RADIUS."""
     centres = cam_from_world.centre
-    centre = centres.median(0).values
+    centre = centres.mean(0)
     spread = torch.cat([(points.double() - centre).norm(dim=-1), (centres - centre).norm(dim=-1)])
     radius = float(max(spread.quantile(0.9), (centres - centre).norm(dim=-1).max())) if len(spread) else 0.0
     scale = torch.tensor(RADIUS / radius if radius > 0 else 1.0, dtype=torch.float64)
