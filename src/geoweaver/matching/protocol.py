@@ -6,6 +6,8 @@ from typing import Protocol, runtime_checkable
 from geoweaver.datatypes import Features, Frames, Matches
 from geoweaver.errors import ConfigError
 from geoweaver.matching.classical import ClassicalMatcher
+from geoweaver.matching.roma import roma
+from geoweaver.matching.xfeat import xfeat
 
 
 @runtime_checkable
@@ -30,6 +32,9 @@ class Matcher(Protocol):
 
 MATCHERS: dict[str, Callable[[str | None], Matcher]] = {
     "classical": lambda path: ClassicalMatcher(),
+    "roma": lambda path: roma("roma", path),
+    "romav2": lambda path: roma("romav2", path),
+    "xfeat": xfeat,
 }
 """By the name that users give; the argument is what follows the colon in `--matcher NAME:PATH`."""
 

@@ -81,8 +81,7 @@ def contract_confidence(
     median = values[:: -(-len(values) // _MAX_SORTED)].median()
     # the ratio first: two huge numbers must not add up to infinity
     odds = (positive / median).clamp(max=1e6)
-    share: Tensor = torch.where(known, odds / (1 + odds), 0.0)
-    return share
+    return torch.where(known, odds / (1 + odds), 0.0)
 
 
 def sound_cameras(
@@ -99,7 +98,8 @@ def sound_cameras(
     straight = (R @ R.mT - torch.eye(3, dtype=torch.float64)).abs().amax((-2, -1)) < _ORTHONORMAL
     encoding = encode_cameras(torch.cat([R, t[..., None]], -1), intrinsic_matrix(K), (size[1], size[0]))
     centred = (K[:, 2:] > 0).all(-1) & (K[:, 2:] < K.new_tensor(size)).all(-1) & (K[:, :2] > 0).all(-1)
-    return finite & straight & (torch.linalg.det(R) > 0) & centred & plausible_cameras(encoding)
+    proper: Tensor = torch.linalg.det(R) > 0
+    return finite & straight & proper & centred & plausible_cameras(encoding)
 
 
 def anchored(prediction: Prediction, cam_from_world: SE3) -> Prediction:
