@@ -35,6 +35,9 @@ COMMANDS = {
         "geoweaver.cli.reconstruct", "cameras of a video or of a folder of images", resumes=True
     ),
     "demo": Command("geoweaver.cli.demo", "weave a simulated walk and score it against the exact truth"),
+    "export": Command(
+        "geoweaver.cli.export", "write a finished run for COLMAP, nerfstudio, gsplat and others"
+    ),
     "evaluate": Command("geoweaver.cli.evaluate", "score trajectories (and depth) against a reference"),
     "report": Command("geoweaver.cli.report", "write a run's report: one HTML file that works offline"),
     "view": Command("geoweaver.cli.view", "look at runs in 3D in a browser, even while they are going on"),

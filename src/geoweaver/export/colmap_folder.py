@@ -10,6 +10,7 @@ from torch import Tensor
 
 from geoweaver.errors import DegenerateError
 from geoweaver.export.cameras import ExportCameras, camera_notes, export_cameras
+from geoweaver.export.masks import write_masks
 from geoweaver.export.pictures import Picture, picture_names, plain_names, write_pictures
 from geoweaver.export.tracks import Tracks, build_tracks
 from geoweaver.export.whole_folder import sign_folder, whole_folder
@@ -24,6 +25,8 @@ class ColmapExport:
     pictures: tuple[Picture, ...]
     cameras: ExportCameras
     tracks: Tracks
+    masks: tuple[str, ...] | None
+    """Below masks/, one per picture; None where every pixel counts."""
 
 
 def chosen_frames(run: FinishedRun, all_frames: bool) -> list[int]:
@@ -45,17 +48,20 @@ def write_colmap_folder(
         return fill_colmap_folder(run, temporary, all_frames, plain)
 
 
-def fill_colmap_folder(run: FinishedRun, folder: Path, all_frames: bool, plain: bool) -> ColmapExport:
-    """Write the model into a folder that is being made."""
+def fill_colmap_folder(
+    run: FinishedRun, folder: Path, all_frames: bool, plain: bool = False, label: str = "colmap"
+) -> ColmapExport:
+    """Write the model into a folder that is being made, and sign the folder with the format's label."""
     rows = chosen_frames(run, all_frames)
     own = picture_names(run, rows)
     pictures = write_pictures(run, rows, folder / "images", plain_names(own) if plain else own)
+    masks = write_masks(run, folder / "masks", pictures)
     cameras = export_cameras(run, pictures)
     tracks = build_tracks(run, [row for row in rows if bool(run.result.trusted[row])])
     write_colmap(folder / "sparse" / "0", _model(run, pictures, cameras, tracks))
     sign_folder(
         folder,
-        "colmap",
+        label,
         {
             "images": len(pictures),
             "points": len(tracks),
@@ -64,7 +70,7 @@ def fill_colmap_folder(run: FinishedRun, folder: Path, all_frames: bool, plain: 
             "frames": {picture.name: run.frames.names[picture.frame] for picture in pictures},
         },
     )
-    return ColmapExport(tuple(pictures), cameras, tracks)
+    return ColmapExport(tuple(pictures), cameras, tracks, None if masks is None else tuple(masks))
 
 
 def _model(

@@ -72,6 +72,19 @@ def write_pictures(
     return pictures
 
 
+def smaller_pictures(source: Path, target: Path, pictures: Sequence[Picture], factor: int) -> None:
+    """Copies shrunk by a whole factor under the same names."""
+    import cv2
+    from PIL import Image
+
+    for picture in pictures:
+        with Image.open(source / picture.name) as image:
+            pixels = np.asarray(image.convert("RGB"))
+        size = max(1, picture.size[0] // factor), max(1, picture.size[1] // factor)
+        (target / picture.name).parent.mkdir(parents=True, exist_ok=True)
+        write_image(target / picture.name, np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)))
+
+
 def picture_names(run: FinishedRun, rows: Sequence[int]) -> list[str]:
     """The frames' own names, with an ending that says image, and nothing that COLMAP cannot store."""
     names = []
@@ -138,6 +151,13 @@ def _from_working(run: FinishedRun, frame: int, target: Path, name: str) -> Pict
     assert run.frames.pixels is not None, "a run without pixels has no images to export"
     write_image(target, run.frames.pixels.read(frame))
     return Picture(frame, name, "working", run.result.size, (1.0, 1.0), (0.0, 0.0))
+
+
+def image_box(camera: Camera) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a camera's image in the working image: the rest is padding."""
+    view = _rectification(camera)
+    (sx, sy), (tx, ty) = _export_from_working(camera, view, view.size)
+    return -tx / sx, -ty / sy, (view.size[0] - tx) / sx, (view.size[1] - ty) / sy
 
 
 @lru_cache(maxsize=16)

@@ -129,8 +129,8 @@ def _frame_tracks(
     )  # fmt: skip
     rows = found.used[:, 0].nonzero().squeeze(1)
     used, pixel = found.used[rows], pixel[rows]
-    for view, number in enumerate(frames.tolist()):
-        taken.grid(number)[taken.cell(pixel[used[:, view], view])] = True
+    for v, number in enumerate(frames.tolist()):
+        taken.grid(number)[taken.cell(pixel[used[:, v], v])] = True
     point, view = used.nonzero().unbind(1)
     error = found.error[rows][point, view]
     colour = _colours(run, frame, pixel[:, 0])

@@ -42,7 +42,7 @@ def triangulate(
     least_views: int,
     config: TriangulationConfig,
 ) -> Points:
-    """Points seen first of all by view 0: each other view proposes a depth, the best agreed one is refined."""
+    """Points of view 0: every other view proposes a depth, and the one that most agree on is refined."""
     direction = _world_rays(pixel, cam_from_world, intrinsics)
     position = _best_proposal(pixel, seen, direction, cam_from_world, intrinsics, config.max_error)
     used = seen
@@ -64,7 +64,8 @@ def _world_rays(
     """Unit directions in the world."""
     ray = bearing(pixel, intrinsics)
     turned = (ray[..., None] * cam_from_world.rotation).sum(-2)
-    return turned / turned.norm(dim=-1, keepdim=True)
+    unit: Tensor = turned / turned.norm(dim=-1, keepdim=True)
+    return unit
 
 
 def _best_proposal(

@@ -4,7 +4,7 @@ The world is left as the file has it (nerfstudio's own have +Z up), and `applied
 Its pixels count from the image's corner as ours do: nerfstudio adds half a pixel when it casts rays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,10 @@ def write_transforms(
     scene: NerfstudioScene,
     depth_file_paths: Sequence[str] | None = None,
     ply_file_path: str | None = None,
+    mask_paths: Sequence[str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a scene; the intrinsics stand at the top where all frames share one camera."""
+    """Write a scene; intrinsics stand at the top where all frames share a camera, and `more` fields do."""
     shared = len(scene.cameras) == 1 and bool((scene.camera == 0).all())
     matrices = _flip_axes(scene.cam_from_world.inverse()).matrix().tolist()
     frames = []
@@ -88,11 +90,13 @@ def write_transforms(
             frame.update(fields_from_camera(scene.cameras[int(scene.camera[i])]))
         if depth_file_paths is not None:
             frame["depth_file_path"] = depth_file_paths[i]
+        if mask_paths is not None:
+            frame["mask_path"] = mask_paths[i]
         frames.append(frame)
     document = fields_from_camera(scene.cameras[0]) if shared else {}
     if ply_file_path is not None:
         document["ply_file_path"] = ply_file_path
-    write_json(path, {**document, "frames": frames})
+    write_json(path, {**document, **(more or {}), "frames": frames})
 
 
 def _flip_axes(world_from_cam: SE3) -> SE3:
@@ -117,6 +121,7 @@ def _refuse_equal_names(names: tuple[str, ...], where: list[str]) -> None:
 
 def _without_image_folder(name: str) -> str:
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
+    parts = parts[1:] if len(parts) > 2 and parts[0] == "colmap" else parts  # in a run folder
     folder = parts[0] if len(parts) > 1 else ""
     named_images = folder == "images" or (folder.startswith("images_") and folder[7:].isdecimal())
     return "/".join(parts[1:] if named_images else parts) or name
