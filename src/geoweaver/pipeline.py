@@ -1,22 +1,23 @@
 """The way from pixels to cameras and depth, one stage a line. Read `reconstruct` first."""
 
-import logging
-import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from geoweaver.between import locate_rest
-from geoweaver.datatypes import Frames, Reconstruction, StageReport, ViewGraph
+from geoweaver.clock import Clock
+from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
 from geoweaver.engine import Engine, find_engine
 from geoweaver.engine.local import available_cores
-from geoweaver.export.run_folder import RunRecord, write_run
+from geoweaver.export.run_folder import RunRecord
 from geoweaver.features import DescriptorConfig, FeatureConfig, compute_features
-from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, save_run
+from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, rescale_run, save_run
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.graph import GraphConfig
 from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
+from geoweaver.outputs import OutputConfig, write_outputs
 from geoweaver.priors import find_prior
+from geoweaver.scale import KnownScale
 from geoweaver.stages import (
     MatchShards,
     chunk_priors,
@@ -27,8 +28,6 @@ from geoweaver.stages import (
 )
 from geoweaver.store import NOT_IN_KEY, PriorStore, Store, artifact_key, cached_noun, digest_of
 from geoweaver.weave import WeaveConfig, weave
-
-log = logging.getLogger(__name__)
 
 VERSION = 1
 """Goes up when the weave makes something else of the same input."""
@@ -52,6 +51,9 @@ class Config:
     """NAME or NAME:PATH of the geometric prior."""
     matcher: str = "classical"
     """NAME or NAME:PATH of the matcher."""
+    scale: KnownScale | None = None
+    """What is known about lengths; without it the unit is the first chunk's median depth."""
+    outputs: OutputConfig = field(default_factory=OutputConfig)
     seed: int = 0
     """Same seed, same input: same bytes."""
     engine: str = field(default="local", metadata=NOT_IN_KEY)
@@ -62,7 +64,7 @@ class Config:
 
 def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
-    clock, workers = _Clock(), config.workers or available_cores()
+    clock, workers = Clock(), config.workers or available_cores()
     with Store.open(out / "work") as store:
         engine = find_engine(config.engine, workers)
         frames = open_frames(input, config.frames)
@@ -81,9 +83,10 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         clock.lap("priors")
         woven, key = _weave(frames, graph, matches, priors, config, store)
         clock.lap("weave")
-        saved, key = _complete(frames, woven, key, store, engine)
+        saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")
-        write_run(out, RunRecord(input, config, key, saved, tuple(clock.laps), clock.total()))
+        record = RunRecord(input, config, key, saved, clock)
+        write_outputs(out, record, config.outputs, store, engine)
     return saved.result
 
 
@@ -108,17 +111,18 @@ def _weave(
 
 
 def _complete(
-    frames: Frames, woven: SavedRun, key: str, store: Store, engine: Engine
+    frames: Frames, woven: SavedRun, key: str, config: Config, store: Store, engine: Engine
 ) -> tuple[SavedRun, str]:
-    """The frames that the weave left out, each placed by what it sees."""
+    """The frames that the weave left out, each placed by what it sees; lengths in metres where known."""
     depths = RunDepths(woven, PriorStore(store, "priors", woven.priors))
     matches = RunMatches(woven, store)
 
     def compute() -> SavedRun:
         result = locate_rest(frames, woven.result, woven.graph, depths, matches, key, store, engine)
-        return replace(woven, result=result)
+        whole = replace(woven, result=result)
+        return whole if config.scale is None else rescale_run(whole, config.scale.factor(result))
 
-    final = artifact_key(STAGE, VERSION, None, [key])
+    final = artifact_key(STAGE, VERSION, config.scale, [key])
     return cached_noun(store, SavedRun, STAGE, PIECE, final, compute)[0], final
 
 
@@ -126,20 +130,3 @@ def _named(text: str) -> tuple[str, str | None]:
     """NAME[:PATH]."""
     name, _, path = text.partition(":")
     return name, path or None
-
-
-class _Clock:
-    """Seconds per stage."""
-
-    def __init__(self) -> None:
-        self.begun = self.last = time.perf_counter()
-        self.laps: list[StageReport] = []
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.laps.append(StageReport(name, why_stopped="done", seconds=now - self.last))
-        log.info("%s: %.1f s", name, now - self.last)
-        self.last = now
-
-    def total(self) -> float:
-        return time.perf_counter() - self.begun

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 from jaxtyping import Int
@@ -54,6 +55,8 @@ class WeaveConfig:
     alignment: AlignmentConfig = field(default_factory=AlignmentConfig)
     refinement: FrameRefinementConfig = field(default_factory=FrameRefinementConfig)
     trust: TrustConfig = field(default_factory=TrustConfig)
+    stages: Literal[1, 2, 3] = 3
+    """The last stage that is run: what comes after it keeps what it left."""
     shared_focal: bool = True
     """Start Stage 3 from each camera's median focal; False: from each frame's own, as the paper's text."""
 
@@ -118,11 +121,15 @@ def weave(
     local = tables.observations
 
     stage1, _, report1 = initialise_chunks(tables.crossing, local, graph.kind, config.links, seed)
-    stage2, report2 = align_with_loops(tables.crossing, local, graph.kind, stage1, config.alignment, seed)
+    stage2, report2 = stage1, StageReport("chunk alignment", why_stopped="left out")
+    if config.stages > 1:
+        stage2, report2 = align_with_loops(tables.crossing, local, graph.kind, stage1, config.alignment, seed)
     begin = start_frames(
         tables.frames, local, stage2, tables.canonical, group, calibrated, config.shared_focal
     )
-    state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config)
+    state, kept, reports3 = begin.state, begin.matches, [StageReport("refinement", why_stopped="left out")]
+    if config.stages > 2:
+        state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config)
 
     # the literal 3D residual has no Jacobian: trust is judged with the relative one
     judged = replace(config.refinement, residual="relative")

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from jaxtyping import Bool
@@ -31,20 +31,32 @@ class Saved(Protocol):
     def rejected(self) -> Bool[Tensor, "E"]: ...
 
 
+class Watch(Protocol):
+    """Seconds per part, and in all."""
+
+    laps: list[StageReport]
+
+    def lap(self, name: str) -> None: ...
+
+    def total(self) -> float: ...
+
+
+S = TypeVar("S", bound=Saved, covariant=True)
+
+
 @dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Generic[S]):
     """What a run has to tell."""
 
     input: Path
     config: Any
     key: str
     """Of the kept result in the run's store."""
-    saved: Saved
-    laps: tuple[StageReport, ...]
-    seconds: float
+    saved: S
+    clock: Watch
 
 
-def write_run(out: Path, record: RunRecord) -> None:
+def write_run(out: Path, record: RunRecord[Saved]) -> None:
     """trajectory.tum first, run.json last: a folder with run.json is a finished run."""
     result = record.saved.result
     index = torch.arange(len(result))
@@ -53,7 +65,7 @@ def write_run(out: Path, record: RunRecord) -> None:
         file.write((json.dumps(run_json(record), indent=1, allow_nan=False) + "\n").encode())
 
 
-def run_json(record: RunRecord) -> dict[str, Any]:
+def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
     """The summary with the keys that stay stable."""
     saved, result = record.saved, record.saved.result
     return {
@@ -69,8 +81,8 @@ def run_json(record: RunRecord) -> dict[str, Any]:
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
         "edges": len(saved.rejected),
         "rejected_edges": int(saved.rejected.sum()),
-        "stages": [_stage(r) for r in (*record.laps, *result.reports)],
-        "seconds_total": record.seconds,
+        "stages": [_stage(r) for r in (*record.clock.laps, *result.reports)],
+        "seconds_total": record.clock.total(),
         "peak_rss_bytes": _peak_rss(),
         "result": record.key,
     }  # fmt: skip
