@@ -11,19 +11,19 @@ from scipy.stats import chisquare
 
 from geoweaver.errors import ConfigError
 from geoweaver.matching import SamplingConfig
-from geoweaver.matching.sampling import confident, gumbel_order, pair_rng, rows_per_pair
+from geoweaver.matching.sampling import pair_rng, rows_per_pair, sampling_order
 from geoweaver.matching.verdicts import relaxations
 
 PLENTY = 10**15
 
 
 def test_ordered_draws_follow_the_weight_without_replacement() -> None:
-    weight = torch.tensor([1.0, 2, 3, 5, 9])
-    p = (weight / weight.sum()).tolist()
+    weight = np.array([1.0, 2, 3, 5, 9])
+    p = weight / weight.sum()
     rng, draws = np.random.default_rng(7), 8_000
     seen = np.zeros((5, 5))
     for _ in range(draws):
-        first, second = gumbel_order(weight, rng)[:2].tolist()
+        first, second = sampling_order(weight, rng.random(5), 0.0, True)[:2]
         seen[first, second] += 1
     expected = [[p[a] * p[b] / (1 - p[a]) if a != b else 0.0 for b in range(5)] for a in range(5)]
     off_diagonal = ~np.eye(5, dtype=bool)
@@ -32,9 +32,9 @@ def test_ordered_draws_follow_the_weight_without_replacement() -> None:
 
 
 def test_what_weighs_nothing_is_never_drawn() -> None:
-    assert sorted(gumbel_order(torch.tensor([0.0, 2, 0, 1]), np.random.default_rng(0)).tolist()) == [1, 3]
-    assert len(gumbel_order(torch.zeros(4), np.random.default_rng(0))) == 0
-    assert len(gumbel_order(torch.zeros(0), np.random.default_rng(0))) == 0
+    for weight, rows in (([0.0, 2, 0, 1], [1, 3]), ([0.0] * 4, []), ([], [])):
+        uniform = np.random.default_rng(0).random(len(weight))
+        assert sorted(sampling_order(np.array(weight), uniform, 0.0, True)) == rows
 
 
 def test_a_pairs_numbers_depend_on_the_pair_alone() -> None:
@@ -48,10 +48,10 @@ def test_a_pairs_numbers_depend_on_the_pair_alone() -> None:
 
 
 def test_confidence_is_relative_to_the_median_or_the_largest() -> None:
-    weight = torch.tensor([0.0, 0.4, 0.6, 1.0, 1.0, 3.0])
-    assert confident(weight, SamplingConfig()).tolist() == [False, False, True, True, True, True]
-    assert confident(weight, SamplingConfig(relative_to="max")).tolist() == [False] * 5 + [True]
-    assert torch.equal(confident(1e6 * weight, SamplingConfig()), confident(weight, SamplingConfig()))
+    weight, uniform = np.array([0.0, 0.4, 0.6, 1.0, 1.0, 3.0]), np.full(6, 0.5)
+    assert sorted(sampling_order(weight, uniform, 0.5, True)) == [2, 3, 4, 5]
+    assert sorted(sampling_order(weight, uniform, 0.5, False)) == [5]
+    assert sorted(sampling_order(1e6 * weight, uniform, 0.5, True)) == [2, 3, 4, 5]
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=30), st.integers(40, 2000))

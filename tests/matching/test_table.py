@@ -351,4 +351,4 @@ def test_operations_per_pair_do_not_grow_with_the_matches(count: int) -> None:
     matches, _ = make_matches(room, graph, count=count)
     with OpCount() as ops:
         of_chunks(room, graph, matches)
-    assert ops.count / len(chunk_pairs(graph, room.observations)) < 900
+    assert ops.count / len(chunk_pairs(graph, room.observations)) < 100

@@ -1,178 +1,182 @@
-"""Do matches agree with the predicted depth? Judged by the pair's own geometry, not by a drifting layout."""
+"""Do matches agree with the predicted depth? Judged by the pair's own geometry, not by a drifting layout.
 
-from dataclasses import dataclass
+Compiled, one pair at a time; `pair_loops` runs it over many.
+"""
+
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from numba import njit
 
-from geoweaver.datatypes import Correspondences, Observations
-from geoweaver.geometry import Sim3
-from geoweaver.geometry.camera import lift, project_with_depth
 from geoweaver.matching.pair_fit import fit_similarity, refine_similarity
-from geoweaver.matching.pairs import TIE
-from geoweaver.matching.sampling_config import SamplingConfig
+from geoweaver.matching.sampling import lower_median
 
-_FEWEST_FITTED = 4
+GIVEN, FITTED, TIED = 0, 1, 2
+"""What a pair is judged by: the prior's cameras, its own fit, or the depth ratio of a shared frame."""
+FEWEST_FITTED = 4
 """Two-sided rows under which a similarity explains anything."""
 _FINEST_RESIDUAL = 0.01
 """Share of half the diagonal (3 pixels in 512) within which no row stands out: what matchers are good to."""
 
 
-@dataclass(frozen=True)
-class PairErrors:
+class Rows(NamedTuple):
+    """A pair's rows in sampling order; depth 0 = unknown."""
+
+    pixel_i: Any
+    pixel_j: Any
+    depth_i: Any
+    depth_j: Any
+    weight: Any
+
+
+class Errors(NamedTuple):
     """Relative errors of a pair's rows: over the depth, and over half the image diagonal."""
 
-    depth: Float[Tensor, "n"]
+    depth: Any
     """|d_projected - d_j| / d_j; 0 where only one side has a depth, infinite behind the camera."""
-    lateral: Float[Tensor, "n"]
+    lateral: Any
     """Distance of the projection from its match."""
-    one_sided: Bool[Tensor, "n"]
-    """Rows with depth on one side only: projected from that side and judged by where they land."""
-    chance: Float[Tensor, "c"]
+    chance: Any
     """The larger error of two-sided rows had their targets been exchanged: how wrong matches look."""
-    residual: Float[Tensor, "n"]
+    residual: Any
     """The lateral error that is left under the similarity which fits the rows best."""
-    fitted: bool
-    """True where that similarity is what all errors refer to, and so suits the rows a little."""
-
-    def worst(self) -> Float[Tensor, "n"]:
-        """The error that a threshold is held against; a row with one depth has only its lateral error."""
-        return torch.maximum(self.depth, self.lateral)
-
-    def selecting(self, config: SamplingConfig) -> Float[Tensor, "n"]:
-        """The same for choosing rows: infinite for those that stand out from the pair's own residuals."""
-        if not config.lateral:
-            return torch.where(self.one_sided, self.worst(), self.depth)
-        agree = self.worst() <= config.depth_consistency
-        if not bool(agree.any()):
-            return self.worst()
-        limit = (config.spread * self.residual[agree].median()).clamp(min=_FINEST_RESIDUAL)
-        return self.worst().masked_fill(self.residual > limit, torch.inf)
 
 
+@njit(cache=True)
 def pair_errors(
-    rows: Correspondences,
-    observations: Observations,
-    rng: np.random.Generator,
-    config: SamplingConfig,
-    own_fit: bool = False,
-) -> PairErrors:
+    rows: Any, both: Any, how: int, given: Any, K_i: Any, K_j: Any, triples: Any, fit_rows: int, reach: float,
+    half_diagonal: float,
+) -> Any:  # fmt: skip
     """Errors of a pair's rows by the prior's cameras (one chunk), the depth ratio (tie) or their own fit."""
-    i, j = int(rows.observation_i[0]), int(rows.observation_j[0])
-    both = ((rows.depth_i > 0) & (rows.depth_j > 0)).nonzero().squeeze(-1)
-    if int(rows.edge[0]) == TIE:
+    if how == TIED:
         return _tie_errors(rows, both)
-    views = _Views.of(observations, i, j)
-    few = rows[both[: config.fit_rows]]
-    if observations.chunk[i] == observations.chunk[j] and not own_fit:
-        camera_i, camera_j = (observations.cam_from_chunk[n].to(torch.float64) for n in (i, j))
-        given = Sim3.from_se3(camera_j @ camera_i.inverse())
-        fitted = views.refine(given, few, config) if len(both) >= _FEWEST_FITTED else given
-        return views.errors(rows, both, given, fitted)
-    if len(both) < _FEWEST_FITTED:
-        return _unknown_errors(rows, both)
-    fitted = views.fit(few, rng, config)
-    return views.errors(rows, both, fitted, fitted)
+    if len(both) < FEWEST_FITTED and how == FITTED:
+        return _unknown_errors(len(rows.weight), len(both))
+    few = both[:fit_rows]
+    source = _lift_all(rows.pixel_i[few], rows.depth_i[few], K_i)
+    target = _lift_all(rows.pixel_j[few], rows.depth_j[few], K_j)
+    if how == FITTED:
+        fitted = fit_similarity(source, target, rows.weight[few], triples, reach)
+        depth, lateral, chance = _landing(rows, both, fitted, K_i, K_j, half_diagonal)
+        return Errors(depth, lateral, chance, lateral)
+    depth, lateral, chance = _landing(rows, both, given, K_i, K_j, half_diagonal)
+    if len(both) < FEWEST_FITTED:
+        return Errors(depth, lateral, chance, lateral)
+    fitted = refine_similarity(given, source, target, rows.weight[few], reach)
+    return Errors(depth, lateral, chance, _landing(rows, both, fitted, K_i, K_j, half_diagonal)[1])
 
 
-@dataclass(frozen=True)
-class _Views:
-    """What the two observations of a pair are seen with."""
-
-    intrinsics_i: Float[Tensor, "4"]
-    intrinsics_j: Float[Tensor, "4"]
-    half_diagonal: float
-
-    @classmethod
-    def of(cls, observations: Observations, i: int, j: int) -> "_Views":
-        half_diagonal = float(np.hypot(*observations.size)) / 2
-        return cls(observations.intrinsics[i].double(), observations.intrinsics[j].double(), half_diagonal)
-
-    def fit(self, rows: Correspondences, rng: np.random.Generator, config: SamplingConfig) -> Sim3:
-        """cam_j_from_cam_i by the rows' own consensus."""
-        triples = torch.from_numpy(_triples(rng, len(rows), config.hypotheses))
-        return fit_similarity(*self._points(rows), rows.weight, triples, config.depth_consistency)
-
-    def refine(self, start: Sim3, rows: Correspondences, config: SamplingConfig) -> Sim3:
-        """cam_j_from_cam_i by the rows' consensus near a given one."""
-        return refine_similarity(start, *self._points(rows), rows.weight, config.depth_consistency)
-
-    def _points(self, rows: Correspondences) -> tuple[Tensor, Tensor]:
-        """The rows in both cameras' coordinates."""
-        points_i = lift(rows.pixel_i, rows.depth_i, self.intrinsics_i)
-        return points_i, lift(rows.pixel_j, rows.depth_j, self.intrinsics_j)
-
-    def errors(
-        self, rows: Correspondences, both: Int[Tensor, "c"], cam_j_from_cam_i: Sim3, fitted: Sim3
-    ) -> PairErrors:
-        """What all rows look like under one similarity, and what the best one leaves of it."""
-        depth, lateral, chance = self._landing(rows, both, cam_j_from_cam_i)
-        residual = lateral if fitted is cam_j_from_cam_i else self._landing(rows, both, fitted)[1]
-        return PairErrors(
-            depth, lateral, _one_sided(rows, both), chance, residual, fitted is cam_j_from_cam_i
-        )
-
-    def _landing(
-        self, rows: Correspondences, both: Int[Tensor, "c"], cam_j_from_cam_i: Sim3
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Where rows land in the other view and how deep, against what match and prior say."""
-        moved = _move(cam_j_from_cam_i, lift(rows.pixel_i, rows.depth_i, self.intrinsics_i))
-        pixel, z = project_with_depth(moved, self.intrinsics_j)
-        depth, lateral = self._compare(pixel, z, rows.pixel_j, rows.depth_j)
-        backwards = (rows.depth_i == 0).nonzero().squeeze(-1)
-        if len(backwards):
-            back = rows[backwards]
-            moved = _move(cam_j_from_cam_i.inverse(), lift(back.pixel_j, back.depth_j, self.intrinsics_j))
-            pixel_i, z_i = project_with_depth(moved, self.intrinsics_i)
-            depth[backwards], lateral[backwards] = self._compare(pixel_i, z_i, back.pixel_i, back.depth_i)
-        other = both.roll(len(both) // 2)
-        chance = torch.maximum(*self._compare(pixel[both], z[both], rows.pixel_j[other], rows.depth_j[other]))
-        return depth, lateral, chance
-
-    def _compare(self, pixel: Tensor, z: Tensor, matched: Tensor, depth: Tensor) -> tuple[Tensor, Tensor]:
-        """Depth and lateral error; where the prior has no depth only the lateral one says something."""
-        relative = torch.where(depth > 0, (z - depth).abs() / depth.clamp(min=1e-300), 0)
-        lateral = (pixel - matched).square().sum(-1).sqrt() / self.half_diagonal
-        behind = ~(z > 0)
-        return relative.masked_fill(behind, torch.inf), lateral.masked_fill(behind, torch.inf)
+@njit(cache=True)
+def worst_errors(errors: Any) -> Any:
+    """The error that a threshold is held against; a row with one depth has only its lateral error."""
+    return np.where(errors.depth > errors.lateral, errors.depth, errors.lateral)
 
 
-def _tie_errors(rows: Correspondences, both: Int[Tensor, "c"]) -> PairErrors:
+@njit(cache=True)
+def selecting_errors(errors: Any, both: Any, consistency: float, lateral: bool, spread: float) -> Any:
+    """The same for choosing rows: infinite for those that stand out from the pair's own residuals."""
+    worst = worst_errors(errors)
+    if not lateral:
+        worst[both] = errors.depth[both]
+        return worst
+    agreeing = errors.residual[worst <= consistency]
+    if len(agreeing):
+        limit = max(spread * lower_median(agreeing), _FINEST_RESIDUAL)
+        for n in range(len(worst)):
+            if errors.residual[n] > limit:
+                worst[n] = math.inf
+    return worst
+
+
+@njit(cache=True)
+def _tie_errors(rows: Any, both: Any) -> Any:
     """One camera, one pose, identical pixels: only the scale between the two depths is unknown."""
-    unknown = _unknown_errors(rows, both)
-    depth = unknown.depth.clone()
+    count = len(rows.weight)
+    depth, same = np.full(count, math.inf), np.zeros(count)
     if len(both):
         ratio = rows.depth_i[both] / rows.depth_j[both]
-        depth[both] = (ratio / ratio.median() - 1).abs()
+        depth[both] = np.abs(ratio / lower_median(ratio) - 1.0)
     # nothing can be confused here: chance explains none of the agreement
-    same = torch.zeros_like(depth)
-    return PairErrors(depth, same, unknown.one_sided, unknown.chance, same, fitted=False)
+    return Errors(depth, same, np.full(len(both), math.inf), same)
 
 
-def _unknown_errors(rows: Correspondences, both: Int[Tensor, "c"]) -> PairErrors:
+@njit(cache=True)
+def _unknown_errors(count: int, both: int) -> Any:
     """Nothing to judge by: nothing agrees."""
-    never = torch.full_like(rows.weight, torch.inf)
-    return PairErrors(never, never, _one_sided(rows, both), never[both], never, fitted=True)
+    never = np.full(count, math.inf)
+    return Errors(never, never, np.full(both, math.inf), never)
 
 
-def _one_sided(rows: Correspondences, both: Int[Tensor, "c"]) -> Bool[Tensor, "n"]:
-    one_sided = torch.ones(len(rows), dtype=torch.bool)
-    one_sided[both] = False
-    return one_sided
+@njit(cache=True)
+def _landing(rows: Any, both: Any, cam_j_from_cam_i: Any, K_i: Any, K_j: Any, half_diagonal: float) -> Any:
+    """Where rows land in the other view and how deep, against what match and prior say."""
+    count = len(rows.weight)
+    pixel, z = np.empty((count, 2)), np.empty(count)
+    depth, lateral, chance = np.empty(count), np.empty(count), np.empty(len(both))
+    point, moved = np.empty(3), np.empty(3)
+    for n in range(count):
+        if rows.depth_i[n] > 0.0:
+            _lift(rows.pixel_i[n], rows.depth_i[n], K_i, point)
+            _move(cam_j_from_cam_i, point, moved)
+            z[n] = _project(moved, K_j, pixel[n])
+            depth[n], lateral[n] = _compare(pixel[n], z[n], rows.pixel_j[n], rows.depth_j[n], half_diagonal)
+        else:
+            _lift(rows.pixel_j[n], rows.depth_j[n], K_j, point)
+            _move_back(cam_j_from_cam_i, point, moved)
+            z[n] = _project(moved, K_i, pixel[n])
+            depth[n], lateral[n] = _compare(pixel[n], z[n], rows.pixel_i[n], 0.0, half_diagonal)
+    for k in range(len(both)):
+        n, other = both[k], both[(k - len(both) // 2) % len(both)]
+        deep, wide = _compare(pixel[n], z[n], rows.pixel_j[other], rows.depth_j[other], half_diagonal)
+        chance[k] = max(deep, wide)
+    return depth, lateral, chance
 
 
-def _move(transform: Sim3, points: Float[Tensor, "n 3"]) -> Float[Tensor, "n 3"]:
-    """One transform for all points, as one matrix product."""
-    return points @ (transform.scale * transform.rotation).mT + transform.translation
+@njit(cache=True)
+def _compare(pixel: Any, z: float, matched: Any, depth: float, half_diagonal: float) -> Any:
+    """Depth and lateral error; where the prior has no depth only the lateral one says something."""
+    if not z > 0.0:
+        return math.inf, math.inf
+    lateral = math.sqrt((pixel[0] - matched[0]) ** 2 + (pixel[1] - matched[1]) ** 2) / half_diagonal
+    return (abs(z - depth) / depth if depth > 0.0 else 0.0), lateral
 
 
-def _triples(rng: np.random.Generator, rows: int, count: int) -> np.ndarray:
-    """Three different row numbers each."""
-    first = rng.integers(rows, size=count)
-    second = (first + 1 + rng.integers(rows - 1, size=count)) % rows
-    third = rng.integers(rows - 2, size=count)
-    third = third + (third >= np.minimum(first, second))
-    third = third + (third >= np.maximum(first, second))
-    return np.stack([first, second, third], -1)
+@njit(cache=True)
+def _lift_all(pixel: Any, depth: Any, K: Any) -> Any:
+    points = np.empty((len(pixel), 3))
+    for n in range(len(pixel)):
+        _lift(pixel[n], depth[n], K, points[n])
+    return points
+
+
+@njit(cache=True)
+def _lift(pixel: Any, depth: float, K: Any, point: Any) -> None:
+    point[0] = depth * ((pixel[0] - K[2]) / K[0])
+    point[1] = depth * ((pixel[1] - K[3]) / K[1])
+    point[2] = depth
+
+
+@njit(cache=True)
+def _project(point: Any, K: Any, pixel: Any) -> float:
+    """Fills the pixel and gives its depth; means something only where that is positive."""
+    z = point[2]
+    if z > 0.0:
+        pixel[0] = K[0] * (point[0] / z) + K[2]
+        pixel[1] = K[1] * (point[1] / z) + K[3]
+    return float(z)
+
+
+@njit(cache=True)
+def _move(transform: Any, x: Any, out: Any) -> None:
+    scale, R, t = transform
+    for r in range(3):
+        out[r] = scale * (R[r, 0] * x[0] + R[r, 1] * x[1] + R[r, 2] * x[2]) + t[r]
+
+
+@njit(cache=True)
+def _move_back(transform: Any, x: Any, out: Any) -> None:
+    scale, R, t = transform
+    a, b, c = x[0] - t[0], x[1] - t[1], x[2] - t[2]
+    for r in range(3):
+        out[r] = (R[0, r] * a + R[1, r] * b + R[2, r] * c) / scale

@@ -1,85 +1,96 @@
 """The similarity between two cameras that one pair's matches agree on: a quick robust fit on few rows.
 
 Lengths are relative to depth, in both cameras at once: a fit that shrinks one side to a point gains nothing.
+Compiled; a similarity is (scale, rotation, translation), points are rows.
 """
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import math
+from typing import Any
 
-from geoweaver.geometry import Sim3
+import numpy as np
+from numba import njit
+
+from geoweaver.matching.sampling import lower_median
+from geoweaver.matching.umeyama import umeyama
 
 _SCORED = 256
 """Rows that hypotheses are scored on: tells 30 % agreement from 20 % at three sigmas."""
+_SCORED_AT_ONCE = 32
+"""Rows after which a hypothesis that is already worse than the best is given up."""
 _REFINEMENTS = 8
 """Re-weighted fits after the best hypothesis, at most."""
 _SETTLED = 0.98
 """Re-weighting ends when the residuals' spread shrinks by less than this factor."""
 
 
-def fit_similarity(
-    source: Float[Tensor, "n 3"],
-    target: Float[Tensor, "n 3"],
-    weight: Float[Tensor, "n"],
-    triples: Int[Tensor, "h 3"],
-    reach: float,
-) -> Sim3:
+@njit(cache=True)
+def fit_similarity(source: Any, target: Any, weight: Any, triples: Any, reach: float) -> Any:
     """The best of many three-point fits, then re-weighted; relative errors beyond `reach` are out."""
-    small = source[triples], target[triples], torch.ones_like(source[triples][..., 0])
-    hypotheses = _umeyama(*small)
-    few = slice(_SCORED)
-    apart = relative_distance(hypotheses, source[few], target[few]) / reach
-    best = int((apart.square().clamp(max=1) @ weight[few]).argmin())
-    return refine_similarity(hypotheses[best], source, target, weight, reach)
+    a, b, alike, least = np.empty((3, 3)), np.empty((3, 3)), np.ones(3), math.inf
+    best = umeyama(source[triples[0]], target[triples[0]], alike)
+    for h in range(len(triples)):
+        for k in range(3):
+            for r in range(3):
+                a[k, r], b[k, r] = source[triples[h, k], r], target[triples[h, k], r]
+        hypothesis = umeyama(a, b, alike)
+        loss = _truncated_loss(hypothesis, source, target, weight, reach, least)
+        if loss < least:
+            best, least = hypothesis, loss
+    return refine_similarity(best, source, target, weight, reach)
 
 
-def relative_distance(
-    target_from_source: Sim3, source: Float[Tensor, "n 3"], target: Float[Tensor, "n 3"]
-) -> Float[Tensor, "*h n"]:
+@njit(cache=True)
+def _truncated_loss(
+    similarity: Any, source: Any, target: Any, weight: Any, reach: float, enough: float
+) -> float:
+    """Weighted squares of the relative errors of the first rows, none above 1; infinite beyond `enough`."""
+    scale, rotation, translation = similarity
+    loss, rows = 0.0, min(_SCORED, len(source))
+    for first in range(0, rows, _SCORED_AT_ONCE):
+        for n in range(first, min(first + _SCORED_AT_ONCE, rows)):
+            square = _relative_square(scale, rotation, translation, source[n], target[n]) / (reach * reach)
+            loss += weight[n] * (square if square < 1.0 else 1.0)
+        if loss > enough:
+            return math.inf
+    return loss
+
+
+@njit(cache=True, inline="always")
+def _relative_square(scale: float, rotation: Any, translation: Any, source: Any, target: Any) -> Any:
+    apart = 0.0
+    for r in range(3):
+        moved = rotation[r, 0] * source[0] + rotation[r, 1] * source[1] + rotation[r, 2] * source[2]
+        apart += (scale * moved + translation[r] - target[r]) ** 2
+    nearer = max(min(scale * source[2], target[2]), 1e-150)
+    return apart / (nearer * nearer)
+
+
+@njit(cache=True)
+def relative_distance(target_from_source: Any, source: Any, target: Any) -> Any:
     """|S x - y| over the smaller of the two depths in target units; huge for a collapsed similarity."""
-    scale = target_from_source.scale[..., None]
-    # one matrix product for all rows: `act` would do one per row
-    moved = source @ (scale[..., None] * target_from_source.rotation).mT
-    apart = (moved + target_from_source.translation[..., None, :] - target).square().sum(-1).sqrt()
-    nearer = torch.minimum(scale * source[:, 2], target[:, 2])
-    return torch.nan_to_num(apart / nearer.clamp(min=1e-300), nan=torch.inf)
+    scale, rotation, translation = target_from_source
+    error = np.empty(len(source))
+    for n in range(len(source)):
+        error[n] = math.sqrt(_relative_square(scale, rotation, translation, source[n], target[n]))
+    return error
 
 
-def refine_similarity(
-    start: Sim3,
-    source: Float[Tensor, "n 3"],
-    target: Float[Tensor, "n 3"],
-    weight: Float[Tensor, "n"],
-    reach: float,
-) -> Sim3:
+@njit(cache=True)
+def refine_similarity(start: Any, source: Any, target: Any, weight: Any, reach: float) -> Any:
     """Re-weighted least squares (Geman-McClure) with a spread that follows the residuals down."""
-    best, sigma, unit = start, float("inf"), target[:, 2].median()
+    best, sigma, unit = start, math.inf, lower_median(target[:, 2].copy())
+    trust = np.empty(len(source))
     for _ in range(_REFINEMENTS):
         error = relative_distance(best, source, target)
-        inside = error <= reach
-        if int(inside.sum()) < 4:
+        inside = error[error <= reach]
+        if len(inside) < 4:
             break
-        spread = max(1.5 * float(error[inside].median()), 1e-3 * reach)
+        spread = max(1.5 * lower_median(inside), 1e-3 * reach)
         if spread > _SETTLED * sigma:
             break
         sigma = spread
-        trust = inside / (1 + (error / sigma).square()).square()
-        best = _umeyama(source, target, weight * trust * (unit / target[:, 2]).square())
+        for n in range(len(source)):
+            near = 1.0 / (1.0 + (error[n] / sigma) ** 2) ** 2 if error[n] <= reach else 0.0
+            trust[n] = weight[n] * near * (unit / target[n, 2]) ** 2
+        best = umeyama(source, target, trust)
     return best
-
-
-def _umeyama(
-    source: Float[Tensor, "*h n 3"], target: Float[Tensor, "*h n 3"], weight: Float[Tensor, "*h n"]
-) -> Sim3:
-    """Weighted closed form; points on a line give some similarity, which the score then judges."""
-    share = (weight / weight.sum(-1, keepdim=True).clamp(min=1e-300))[..., None]
-    mean_source, mean_target = (share * source).sum(-2), (share * target).sum(-2)
-    a, b = source - mean_source[..., None, :], target - mean_target[..., None, :]
-    u, singular, vt = torch.linalg.svd((share * b).mT @ a)
-    sign = torch.ones_like(singular)
-    sign[..., 2] = torch.sign(torch.linalg.det(u) * torch.linalg.det(vt))
-    rotation = u @ (sign[..., None] * vt)
-    variance = (share * a.square()).sum((-2, -1)).clamp(min=1e-300)
-    scale = ((singular * sign).sum(-1) / variance).clamp(min=1e-300)
-    moved = scale[..., None] * (rotation @ mean_source[..., None]).squeeze(-1)
-    return Sim3(scale, rotation, mean_target - moved)

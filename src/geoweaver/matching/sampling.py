@@ -1,10 +1,13 @@
 """Confidence- and consistency-aware sampling (CCAS): which of a pair's matches the optimiser gets to see."""
 
+import math
 import os
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
+from numba import njit
 from torch import Tensor
 
 from geoweaver.matching.sampling_config import SamplingConfig
@@ -19,22 +22,40 @@ def pair_rng(seed: int, edge: int, observation_i: int, observation_j: int) -> np
     return np.random.default_rng((seed, edge + 1, observation_i, observation_j))
 
 
-def gumbel_order(weight: Float[Tensor, "n"], rng: np.random.Generator) -> Int[Tensor, "k"]:
-    """An order whose first k rows are a weighted sample without replacement, for every k."""
-    uniform = torch.from_numpy(rng.random(len(weight)))
-    gumbel = -(-uniform.clamp(min=1e-300).log()).log()
-    key = match_probability(weight.double()).log() + gumbel
-    order = key.argsort(descending=True, stable=True)
-    return order[weight[order] > 0]
+def random_triples(rng: np.random.Generator, rows: int, count: int) -> np.ndarray:
+    """Three different row numbers each."""
+    first = rng.integers(rows, size=count)
+    second = (first + 1 + rng.integers(rows - 1, size=count)) % rows
+    third = rng.integers(rows - 2, size=count)
+    third = third + (third >= np.minimum(first, second))
+    third = third + (third >= np.maximum(first, second))
+    return np.stack([first, second, third], -1)
 
 
-def confident(weight: Float[Tensor, "n"], config: SamplingConfig) -> Bool[Tensor, "n"]:
-    """Rows whose weight is at least a share of the pair's typical one."""
-    usable = weight[weight > 0]
-    if not len(usable):
-        return torch.zeros_like(weight, dtype=torch.bool)
-    typical = usable.median() if config.relative_to == "median" else usable.max()
-    return (weight > 0) & (weight >= config.confidence * typical)
+@njit(cache=True)
+def sampling_order(weight: Any, uniform: Any, share: float, of_median: bool) -> Any:
+    """Rows with a share of the typical weight, ordered so that the first k are a weighted sample of k.
+
+    Gumbel keys log p + G; `uniform` are one random number per row.
+    """
+    rows = np.flatnonzero(weight > 0.0)
+    if len(rows) == 0:
+        return rows
+    usable, total = weight[rows], np.sum(weight)
+    typical = lower_median(usable) if of_median else np.max(usable)
+    rows = rows[usable >= share * typical]
+    key = np.empty(len(rows))
+    for n, m in enumerate(rows):
+        gumbel = -math.log(-math.log(max(uniform[m], 1e-300)))
+        key[n] = -math.log(match_probability(weight[m], total)) - gumbel
+    return rows[np.argsort(key, kind="mergesort")]
+
+
+@njit(cache=True)
+def lower_median(values: Any) -> float:
+    """The middle value, the lower of two."""
+    middle = (len(values) - 1) // 2
+    return float(np.partition(values, middle)[middle])
 
 
 def rows_per_pair(available: Int[Tensor, "P"], config: SamplingConfig, memory: int | None = None) -> int:
@@ -44,7 +65,7 @@ def rows_per_pair(available: Int[Tensor, "P"], config: SamplingConfig, memory: i
     low, high = 1, config.max_per_pair
     while low < high:
         middle = (low + high + 1) // 2
-        fits = int(available.clamp(max=middle).sum()) <= budget
+        fits = int(torch.clamp(available, max=middle).sum()) <= budget
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
 

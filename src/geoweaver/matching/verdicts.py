@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.matching.consistency import PairErrors
 from geoweaver.matching.sampling_config import SamplingConfig
 
 _SIGMAS = 3.0
@@ -15,7 +14,7 @@ _GAIN_OF_FITTING = 1.0
 """Support that a fit to n wrong matches gains, times sqrt(n) (docs/decisions/0002-sampling.md)."""
 _GAIN_OF_COUNTING = 0.5
 """The same for given cameras, where it is the coarseness of small counts."""
-_FINENESS = (1.0, 2.0, 4.0)
+FINENESS = (1.0, 2.0, 4.0)
 """Divisors of the threshold at which a pair may show that it is no chance."""
 _NAMED_PAIRS = 20
 """Pairs that a note names one by one."""
@@ -53,36 +52,57 @@ class Verdicts:
         real = torch.zeros(pairs, steps, dtype=torch.float64)
         return cls(torch.zeros(pairs, steps, dtype=torch.long), real, torch.zeros(pairs, steps).bool())
 
-    def judge(self, number: int, errors: PairErrors, config: SamplingConfig) -> bool:
-        """Fill in one pair; True where it is worth keeping at the strict threshold."""
-        steps = torch.tensor(config.thresholds(), dtype=torch.float64)
-        self.count[number] = (errors.selecting(config)[:, None] <= steps).sum(0)
-        if len(errors.chance):
-            # matches that crowd in a corner of the image agree by chance too, but not finely
-            finer = torch.cat([steps / fineness for fineness in _FINENESS])
-            found, luck = (column.reshape(len(_FINENESS), -1) for column in support(errors, finer))
-            self.support[number] = found[0]
-            self.beyond_luck[number] = (found >= luck.clamp(min=config.min_support)).any(0)
-        return int(self.count[number, 0]) >= config.min_per_pair and bool(self.beyond_luck[number, 0])
+    def judge(
+        self, numbers: Int[Tensor, "q"], tallies: "Tallies", config: SamplingConfig
+    ) -> Bool[Tensor, "q"]:
+        """Fill in some pairs; True where one is worth keeping at the strict threshold."""
+        self.count[numbers] = tallies.agreeing
+        found, luck = (column.reshape(len(numbers), len(FINENESS), -1) for column in support(tallies))
+        self.support[numbers] = found[:, 0]
+        # matches that crowd in a corner of the image agree by chance too, but not finely
+        beyond = (found >= luck.clamp(min=config.min_support)).any(1)
+        self.beyond_luck[numbers] = beyond & (tallies.two_sided > 0)[:, None]
+        return self.sound(config)[numbers, 0]
 
     def sound(self, config: SamplingConfig) -> Bool[Tensor, "P steps"]:
         """Pairs worth keeping at each step."""
         return (self.count >= config.min_per_pair) & self.beyond_luck
 
 
-def support(
-    errors: PairErrors, steps: Float[Tensor, "steps"]
-) -> tuple[Float[Tensor, "steps"], Float[Tensor, "steps"]]:
+@dataclass(frozen=True)
+class Tallies:
+    """How many rows of some pairs agree: what a verdict rests on."""
+
+    agreeing: Int[Tensor, "q steps"]
+    """Rows that could be kept at each threshold step."""
+    found: Int[Tensor, "q finer"]
+    """Two-sided rows that agree at each step, then at the finer ones."""
+    lucky: Int[Tensor, "q finer"]
+    """The same with their targets exchanged."""
+    two_sided: Int[Tensor, "q"]
+    fitted: Bool[Tensor, "q"]
+    """True where errors refer to the pair's own fit, and so suit the rows a little."""
+
+    @classmethod
+    def empty(cls, pairs: int, config: SamplingConfig) -> "Tallies":
+        steps = len(config.thresholds())
+        agreeing, found, lucky, two_sided = (
+            torch.zeros(shape, dtype=torch.long)
+            for shape in ((pairs, steps), *((pairs, steps * len(FINENESS)),) * 2, (pairs,))
+        )
+        return cls(agreeing, found, lucky, two_sided, torch.zeros(pairs, dtype=torch.bool))
+
+
+def support(tallies: Tallies) -> tuple[Float[Tensor, "q finer"], Float[Tensor, "q finer"]]:
     """Share of two-sided rows that agree beyond chance (0: chance, 1: all), and what luck could reach."""
-    count = len(errors.chance)
-    found = (errors.worst()[~errors.one_sided][:, None] <= steps).double().mean(0)
-    chance = (errors.chance[:, None] <= steps).double().mean(0)
+    count = tallies.two_sided[:, None].double()
+    found, chance = tallies.found / count.clamp(min=1), tallies.lucky / count.clamp(min=1)
     # one more by chance than was seen, and never all: few rows say little
-    at_least = (chance * count + 1) / (count + 2)
+    at_least = (tallies.lucky + 1) / (count + 2)
     scatter = (2 * at_least / (1 - at_least)).sqrt()
-    gain = _GAIN_OF_FITTING if errors.fitted else _GAIN_OF_COUNTING
+    gain = torch.where(tallies.fitted, _GAIN_OF_FITTING, _GAIN_OF_COUNTING)[:, None]
     beyond = torch.where(chance < 1, (found - chance) / (1 - chance), 0)
-    return beyond, (gain + _SIGMAS * scatter) / count**0.5
+    return beyond, (gain + _SIGMAS * scatter) / count.clamp(min=1).sqrt()
 
 
 def relaxations(
