@@ -9,7 +9,7 @@ from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
 from geoweaver.engine import Engine, find_engine
 from geoweaver.engine.local import available_cores
 from geoweaver.export.run_folder import RunRecord
-from geoweaver.features import DescriptorConfig, FeatureConfig, compute_features
+from geoweaver.features import FeatureConfig, compute_features, find_retriever
 from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, rescale_run, save_run
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.graph import GraphConfig
@@ -40,7 +40,6 @@ class Config:
     frames: FramesConfig = field(default_factory=FramesConfig)
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
-    descriptors: DescriptorConfig = field(default_factory=DescriptorConfig)
     graph: GraphConfig = field(default_factory=GraphConfig)
     weave: WeaveConfig = field(default_factory=lambda: WeaveConfig(SamplingConfig(max_per_pair=2000)))
     chunk_size: int = 60
@@ -54,19 +53,28 @@ class Config:
     scale: KnownScale | None = None
     """What is known about lengths; without it the unit is the first chunk's median depth."""
     outputs: OutputConfig = field(default_factory=OutputConfig)
+    retriever: str = "vlad"
+    """NAME or NAME:PATH of what finds places seen before."""
     seed: int = 0
     """Same seed, same input: same bytes."""
     engine: str = field(default="local", metadata=NOT_IN_KEY)
     """local or ray."""
     workers: int = field(default=0, metadata=NOT_IN_KEY)
     """Processes; 0: one per core."""
+    address: str | None = field(default=None, metadata=NOT_IN_KEY)
+    """Of the Ray cluster."""
+    device: str = field(default="auto", metadata=NOT_IN_KEY)
+    """Where networks run: auto, cpu or cuda."""
 
 
 def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
     clock, workers = Clock(), config.workers or available_cores()
+    # a wrong name or a missing package shows now, not after an hour
+    prior = find_prior(config.prior, device=config.device)
+    matcher, retriever = find_matcher(*_named(config.matcher)), find_retriever(config.retriever)
     with Store.open(out / "work") as store:
-        engine = find_engine(config.engine, workers)
+        engine = find_engine(config.engine, workers, config.address)
         frames = open_frames(input, config.frames)
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
         frames = keep_pixels(frames, store, engine)
@@ -74,11 +82,10 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         features = compute_features(frames, store, config.features, engine)
         clock.lap("features")
         chunks = cut_chunks(frames, features, store, engine, config.chunk_size, config.fixed_stride)
-        graph = view_graph(frames, features, chunks, store, engine, config.graph, config.descriptors)
+        graph = view_graph(frames, features, chunks, store, engine, config.graph, retriever)
         clock.lap("graph")
-        matches = dense_matches(frames, features, graph, store, engine, find_matcher(*_named(config.matcher)))
+        matches = dense_matches(frames, features, graph, store, engine, matcher)
         clock.lap("matches")
-        prior = find_prior(config.prior)
         priors = chunk_priors(frames, features, chunks, store, engine, prior, config.prior, workers)
         clock.lap("priors")
         woven, key = _weave(frames, graph, matches, priors, config, store)

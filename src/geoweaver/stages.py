@@ -10,7 +10,7 @@ from torch import Tensor
 
 from geoweaver.datatypes import Chunk, Frames, Matches, Observations, ViewGraph
 from geoweaver.engine import Engine
-from geoweaver.features import DescriptorConfig, FrameFeatures, cached_descriptors
+from geoweaver.features import FrameFeatures, Retriever
 from geoweaver.frames import chains, split_chunks, tie_strength_from_pairs
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import resize_intrinsics
@@ -71,15 +71,15 @@ def view_graph(
     store: Store,
     engine: Engine,
     config: GraphConfig,
-    retrieval: DescriptorConfig,
+    retriever: Retriever,
 ) -> ViewGraph:
     """Temporal and verified look-alike pairs, compactly selected."""
     keyframes = frames.keyframe.nonzero()[:, 0].tolist()
-    found = cached_descriptors(features, keyframes, retrieval)
+    found = retriever.describe(features, keyframes, engine)
     descriptors = torch.zeros(len(frames), found.shape[1], dtype=found.dtype)
     descriptors[keyframes] = found
     inputs = [features.key(k) for k in keyframes] + [digest_of(chunks)]
-    key = artifact_key("graph", VERSION, [config, retrieval], inputs)
+    key = artifact_key("graph", VERSION, [config, retriever], inputs)
 
     def verify(pairs: Int[Tensor, "p 2"]) -> Int[Tensor, "p"]:
         return _count_inliers(features, engine, pairs)

@@ -1,5 +1,6 @@
-"""geoweaver reconstruct: from a video or a folder of images to cameras."""
+"""geoweaver reconstruct: from a video or a folder of images to cameras, depth, a cloud and exports."""
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -7,25 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
+    from geoweaver.datatypes import Reconstruction
+    from geoweaver.pipeline import Config
     from geoweaver.weave import WeaveConfig
 
 
 @dataclass(frozen=True)
 class Options:
-    """Cameras of every frame of a video or a folder of images; a killed run goes on with the same command."""
+    """Cameras, depth, cloud and exports of a video or a folder; a killed run goes on by the same command."""
 
     input: tyro.conf.Positional[Path]
     """A video file or a folder of images (sub-folders are physical cameras)."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """The run's folder."""
+    quality: Literal["draft", "normal", "high"] = "normal"
+    """How much time to spend: image size, features, keyframes, matches, points."""
     prior: str = "sfm"
-    """NAME or NAME:PATH of the geometric prior."""
+    """NAME or NAME:PATH of the geometric prior: sfm needs no weights; gpm, da3-*, vggt, pi3, saved ..."""
     matcher: str = "classical"
-    """NAME or NAME:PATH of the matcher."""
+    """NAME or NAME:PATH of the matcher: classical needs no weights; roma, xfeat ..."""
+    retriever: str = "vlad"
+    """NAME or NAME:PATH of what finds places seen before: vlad needs no weights; salad:FILE."""
     preset: Literal["default", "paper"] = "default"
     """paper: fixed stride, all frames, the paper's literal residuals, Adam and table values."""
     solver: Literal["lm", "adam"] | None = None
     """Optimiser of Stages 2 and 3; without it the preset's."""
+    stages: Literal[1, 2, 3] = 3
+    """The last stage of the weave that is run."""
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""
     intrinsics: str | None = None
@@ -44,24 +53,53 @@ class Options:
     """Use at most so many frames."""
     max_size: int | None = None
     """Long side of the working images in pixels."""
+    known_distance: str | None = None
+    """A,B,metres: how far apart the cameras of two frames (name or index) are; the result is then metric."""
+    scale: float | None = None
+    """A plain factor on all lengths."""
+    outputs: Literal["all", "cameras"] = "all"
+    """cameras: only run.json and trajectory.tum; geoweaver export and report make the rest later."""
     engine: Literal["local", "ray"] = "local"
     """Where chunks and edges are computed."""
+    address: str | None = None
+    """Address of the Ray cluster."""
     workers: int = 0
     """Processes; 0: one per core."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where networks run."""
     seed: int = 0
     """Same seed, same input: same bytes."""
     overwrite: bool = False
     """Throw away what an earlier run left in the folder."""
+    json: bool = False
+    """Print run.json instead of the summary."""
 
 
 def run(options: Options) -> None:
-    from geoweaver.frames import FramesConfig, KeyframeConfig
-    from geoweaver.pipeline import Config, reconstruct
+    """Reconstruct, then say what came out and where it is."""
+    from geoweaver.pipeline import reconstruct
     from geoweaver.store import Store
 
+    config = make_config(options)
     if options.overwrite and (options.out / "work").exists():
         with Store.open(options.out / "work") as store:
             store.clear()
+            (options.out / "run.json").unlink(missing_ok=True)
+    result = reconstruct(options.input, options.out, config)
+    if options.json:
+        print((options.out / "run.json").read_text(), end="")
+    else:
+        _summarise(options.out, result)
+
+
+def make_config(options: Options) -> "Config":
+    """What the command line asks for, resolved."""
+    from geoweaver.frames import FramesConfig, KeyframeConfig
+    from geoweaver.outputs import OutputConfig
+    from geoweaver.pipeline import Config
+    from geoweaver.quality import with_quality
+    from geoweaver.scale import parse_scale
+
     frames = FramesConfig(
         options.intrinsics, options.masks, options.timestamps, options.frames,
         options.stride, options.max_frames, options.max_size,
@@ -70,16 +108,12 @@ def run(options: Options) -> None:
     config = Config(
         frames=frames, keyframes=KeyframeConfig("all" if paper else options.keyframes),
         weave=_weave(options), chunk_size=options.chunk_size, fixed_stride=paper, prior=options.prior,
-        matcher=options.matcher, seed=options.seed, engine=options.engine, workers=options.workers,
+        matcher=options.matcher, retriever=options.retriever,
+        scale=parse_scale(options.known_distance, options.scale), outputs=OutputConfig(options.outputs),
+        seed=options.seed, engine=options.engine, workers=options.workers, address=options.address,
+        device=options.device,
     )  # fmt: skip
-    result = reconstruct(options.input, options.out, config)
-    trusted = int(result.trusted.sum())
-    print(f"{len(result)} frames, {trusted} trusted")
-    for frame, reason in sorted(result.reason.items())[:5]:
-        print(f"  not trusted: {result.names[frame]}: {reason}")
-    if len(result.reason) > 5:
-        print(f"  and {len(result.reason) - 5} more, listed in run.json")
-    print(f"run folder: {options.out.resolve()}")
+    return with_quality(config, options.quality)
 
 
 def _weave(options: Options) -> "WeaveConfig":
@@ -87,7 +121,37 @@ def _weave(options: Options) -> "WeaveConfig":
     from geoweaver.weave import paper_config
 
     chosen = paper_config() if options.preset == "paper" else Config().weave
+    chosen = replace(chosen, stages=options.stages)
     if options.solver is None:
         return chosen
     alignment = replace(chosen.alignment, solver=replace(chosen.alignment.solver, solver=options.solver))
     return replace(chosen, alignment=alignment, refinement=replace(chosen.refinement, solver=options.solver))
+
+
+def _summarise(out: Path, result: "Reconstruction") -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    summary = json.loads((out / "run.json").read_text())
+    console, table = Console(highlight=False), Table(show_header=True, box=None, pad_edge=False)
+    for head, side in (
+        ("part", "left"),
+        ("seconds", "right"),
+        ("iterations", "right"),
+        ("median px", "right"),
+    ):
+        table.add_column(head, justify="right" if side == "right" else "left")
+    for stage in summary["stages"]:
+        median = "" if stage["median_px"] is None else f"{stage['median_px']:.2f}"
+        table.add_row(stage["name"], f"{stage['seconds']:.1f}", str(stage["iterations"] or ""), median)
+    console.print(table)
+    trusted, total = summary["frames"]["trusted"], summary["frames"]["total"]
+    console.print(f"{total} frames, {summary['frames']['keyframes']} keyframes, {trusted} trusted")
+    if trusted < total:
+        console.print(f"PARTIAL: {total - trusted} frames are not trusted; run.json says why, for example")
+    for frame, reason in sorted(result.reason.items())[:3]:
+        console.print(f"  {escape(result.names[frame])}: {escape(reason)}")
+    peak = summary["peak_rss_bytes"] / 1e9
+    console.print(f"{summary['seconds_total']:.0f} s, {peak:.1f} GB at most; run folder: ", end="")
+    console.print(escape(str(out.resolve())), soft_wrap=True)
