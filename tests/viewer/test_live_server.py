@@ -173,7 +173,7 @@ def _unfinished(folder: Path) -> None:
 def test_a_run_in_progress_shows_its_finished_chunks(tmp_path: Path) -> None:
     assert progress_of(tmp_path).words() == "nothing is finished yet" and finished_chunks(tmp_path) == []
     _unfinished(tmp_path)
-    assert progress_of(tmp_path).words() == "1 priors"
+    assert progress_of(tmp_path).words() == "priors 1"
     (chunk,) = finished_chunks(tmp_path)
     points = chunk_points(chunk[0])
     assert len(points) > 1000 and float(points.norm(dim=-1).median()) < 10

@@ -103,10 +103,13 @@ def _require_free(host: str, port: int) -> None:
 
 
 def _start_camera(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
-    """Behind and above the first run's cameras, looking along their path."""
-    cameras = scene.runs[0].stages[-1].cam_from_view
-    centre = cameras.centre.mean(0).numpy()
+    """Behind and above the first run's cameras, looking at what lies between them and the points."""
+    run = scene.runs[0]
+    cameras = run.stages[-1].cam_from_view
+    points = run.stage_points(len(run.stages) - 1).double()
+    middle = points.median(0).values if len(points) else cameras.centre.mean(0)
+    target = ((cameras.centre.mean(0) + middle) / 2).numpy()
     forward = cameras.rotation[:, 2].mean(0).numpy() * np.array([1.0, 1.0, 0.0])
     length = float(np.linalg.norm(forward))
-    back = forward / length if length > 0.1 else np.array([0.7071, 0.7071, 0.0])
-    return centre - 1.5 * RADIUS * back + np.array([0, 0, 1.3 * RADIUS]), centre
+    along = forward / length if length > 0.1 else np.array([0.7071, 0.7071, 0.0])
+    return target - 1.4 * RADIUS * along + np.array([0, 0, 1.2 * RADIUS]), target

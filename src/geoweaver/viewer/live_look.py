@@ -32,3 +32,7 @@ class Look:
 
     def run_shown(self, index: int) -> bool:
         return index not in self.hidden
+
+    @property
+    def cameras_shown(self) -> bool:
+        return self.cameras and not self.flying

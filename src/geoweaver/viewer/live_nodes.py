@@ -48,8 +48,8 @@ class RunNodes:
         for k, (band, _) in enumerate(self.bands):
             band.visible = look.points and k >= round(look.confidence * BANDS)
         for node in (self.path, *self.frusta.values()):
-            node.visible = look.cameras and not look.flying
-        self.chosen.visible = look.run == self.index and not look.flying
+            node.visible = look.cameras_shown
+        self.chosen.visible = look.run == self.index and look.cameras_shown
         if self.reference is not None:
             self.reference.visible = look.reference
 
@@ -86,7 +86,7 @@ class RunNodes:
         """Mark the camera that the frame slider is on."""
         frame = min(look.frame, len(self.run) - 1)
         self._place(self.chosen, frame, self.stage(look))
-        self.chosen.visible = look.run == self.index and not look.flying
+        self.chosen.visible = look.run == self.index and look.cameras_shown
 
     def cameras(self, look: Look) -> SE3:
         """Where every camera is now in the viewer's space, side-by-side offset included."""
@@ -172,7 +172,7 @@ def fitting_sizes(run: SceneRun) -> tuple[float, float]:
     gap = length / max(min(len(run), _FRUSTA) - 1, 1)
     camera = min(max(0.6 * gap, 0.02 * RADIUS), 0.06 * RADIUS)
     # enough to close a surface of about the scene's extent
-    point = 1.3 * RADIUS / math.sqrt(max(len(run.cloud), 1))
+    point = 2.2 * RADIUS / math.sqrt(max(len(run.cloud), 1))
     return min(max(point, 0.001 * RADIUS), 0.02 * RADIUS), camera
 
 

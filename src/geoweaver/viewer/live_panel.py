@@ -99,7 +99,8 @@ class Panel:
             for field, label in (("point_size", "Point size"), ("camera_size", "Camera size")):
                 self._follow(field, gui.add_slider(label, 0.2, 4.0, 0.1, 1.0))
             self._follow("points", gui.add_checkbox("Points", True))
-            self._follow("cameras", gui.add_checkbox("Cameras", True))
+            self._cameras_box = gui.add_checkbox("Cameras", True)
+            self._follow("cameras", self._cameras_box)
             if self.scene.reference is not None:
                 self._follow("reference", gui.add_checkbox("Reference", True))
         if len(self.scene.runs) > 1:
@@ -163,6 +164,7 @@ class Panel:
         return nodes.cameras(self.look)
 
     def _look_from(self, client: Any) -> None:
+        self._cameras_box.value = False  # or its own picture hangs before its eye
         centres, directions = glide(self._cameras(), smooth=0)
         look_through(client, centres[self.look.frame], directions[self.look.frame])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, UInt8
 from torch import Tensor
 
 from geoweaver.datatypes import ChunkPrior
@@ -13,7 +13,7 @@ from geoweaver.geometry.camera import lift, pixel_centres
 from geoweaver.store import Store, restore_prior
 from geoweaver.store.artifact import DamagedError, read_header
 from geoweaver.viewer.scene_cloud import spread_over
-from geoweaver.viewer.scene_colours import chunk_colours
+from geoweaver.viewer.scene_colours import ramp_colours
 from geoweaver.viewer.scene_place import RADIUS, up_direction, view_from_world
 
 _POINTS_PER_CHUNK = 40_000
@@ -32,7 +32,7 @@ class Progress:
         """One line for a person."""
         if not self.pieces:
             return "nothing is finished yet"
-        return ", ".join(f"{count} {stage}" for stage, count in self.pieces)
+        return ", ".join(f"{stage} {count}" for stage, count in self.pieces)
 
 
 def progress_of(folder: Path) -> Progress:
@@ -84,11 +84,17 @@ def show_unfinished(server: Any, folders: list[Path]) -> None:
             points = chunk_points(piece)
             if not len(points):
                 continue
-            colour = chunk_colours(torch.tensor([k]))[0].numpy()
             server.scene.add_point_cloud(
-                f"/run{row}/chunk{k}", points.numpy(), colour, point_size=0.004 * RADIUS,
-                point_shading="flat", position=(2.2 * RADIUS * k, -2.2 * RADIUS * row, 0.0),
+                f"/run{row}/chunk{k}", points.numpy(), _by_height(points).numpy(),
+                point_size=0.006 * RADIUS, point_shading="flat",
+                position=(2.2 * RADIUS * k, -2.2 * RADIUS * row, 0.0),
             )  # fmt: skip
+
+
+def _by_height(points: Float32[Tensor, "P 3"]) -> UInt8[Tensor, "P 3"]:
+    """The images are not asked yet: a ramp from floor to ceiling shows the shape."""
+    low, high = points[:, 2].quantile(0.02), points[:, 2].quantile(0.98)
+    return ramp_colours((points[:, 2] - low) / (high - low).clamp(min=1e-12))
 
 
 def chunk_points(prior: ChunkPrior) -> Float32[Tensor, "P 3"]:
