@@ -21,19 +21,26 @@ from geoweaver.store import digest_of, file_digest
 EXPECTED = "a folder of saved priors (.npz, see docs/priors.md)"
 
 
+Piece = tuple[SavedFrame, ...]
+"""Frames that share a coordinate system, in the sequence's order."""
+_LONG = 1.5
+"""Pieces of up to so many chunk lengths stay whole; longer ones are cut at the chunks' borders."""
+
+
 @dataclass(frozen=True)
 class SavedContext:
-    """Where each frame's prediction lies."""
+    """Where each chunk's predictions lie."""
 
     frames: Frames
-    pieces: tuple[tuple[SavedFrame, ...], ...]
-    """Frames that share a coordinate system, in the sequence's order."""
+    parts: dict[int, tuple[Piece, ...]]
+    """By chunk: the pieces that it tells of."""
     digest: str
 
     def identity(self) -> Any:
         """What of it can change a prediction, for keys."""
         cameras = [(c.calibrated, c.rectified) for c in self.frames.cameras]
-        return [self.digest, cameras, self.frames.masks is not None]
+        told = {k: [[e.frame for e in piece] for piece in pieces] for k, pieces in self.parts.items()}
+        return [self.digest, cameras, self.frames.masks is not None, told]
 
 
 @dataclass(frozen=True)
@@ -62,25 +69,48 @@ class SavedPrior:
             if len({entry.frame for entry in rows}) < len(rows):
                 where = place(rows[0].path)
                 raise InputError(f"{where}: a frame is saved twice in one piece: give each its own `piece`")
-        ordered = tuple(tuple(sorted(rows, key=lambda e: e.frame)) for _, rows in sorted(pieces.items()))
+        ordered = [tuple(sorted(rows, key=lambda e: e.frame)) for _, rows in sorted(pieces.items())]
         digest = digest_of([[path.name, file_digest(path)] for path in files])
-        return SavedContext(frames, ordered, digest)
+        return SavedContext(frames, share_out(ordered, chunks), digest)
 
     def predict(self, chunk: Chunk, context: SavedContext) -> list[ChunkPrior]:
-        """The chunk's part of every piece that brings frames which no larger part has."""
-        wanted = set(chunk.frames)
-        parts = [[entry for entry in piece if entry.frame in wanted] for piece in context.pieces]
+        """The pieces that this chunk tells of."""
         priors: list[ChunkPrior] = []
-        covered: set[int] = set()
-        for part in sorted(parts, key=len, reverse=True):
-            if {entry.frame for entry in part} - covered:
-                covered |= {entry.frame for entry in part}
-                priors += as_priors(read_rows(part), context.frames, [entry.frame for entry in part])
+        for piece in context.parts.get(chunk.index, ()):
+            priors += as_priors(read_rows(piece), context.frames, [entry.frame for entry in piece])
         return priors
 
     def identity(self) -> Any:
         """The folder's place is not part of what it says."""
         return ["saved"]
+
+
+def share_out(pieces: Sequence[Piece], chunks: Sequence[Chunk]) -> dict[int, tuple[Piece, ...]]:
+    """Which chunk tells of which piece: whole ones are told once, so that a model's own chunks survive."""
+    told: dict[int, list[Piece]] = {chunk.index: [] for chunk in chunks}
+    sets = {chunk.index: set(chunk.frames) for chunk in chunks}
+    every = set().union(*sets.values()) if sets else set()
+    longest = max((len(frames) for frames in sets.values()), default=0)
+    for piece in pieces:
+        seen = tuple(entry for entry in piece if entry.frame in every)
+        own = {k: tuple(e for e in seen if e.frame in frames) for k, frames in sets.items()}
+        if len(seen) > _LONG * longest:
+            for k, part in own.items():
+                told[k].append(part)
+        elif seen:
+            told[max(own, key=lambda k: len(own[k]))].append(seen)
+    return {k: _covering(parts) for k, parts in told.items()}
+
+
+def _covering(parts: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The largest parts that each bring frames which no larger one has."""
+    covered: set[int] = set()
+    kept = []
+    for part in sorted(parts, key=len, reverse=True):
+        if {entry.frame for entry in part} - covered:
+            covered |= {entry.frame for entry in part}
+            kept.append(part)
+    return tuple(kept)
 
 
 def write_saved(path: Path, names: Sequence[str], prior: ChunkPrior) -> None:
@@ -98,9 +128,11 @@ def write_saved(path: Path, names: Sequence[str], prior: ChunkPrior) -> None:
 
 
 def _numbers(frames: Frames) -> dict[str, int]:
-    """Frames by full name, and by the name without folder and suffix where that is unique."""
-    stems: dict[str, list[int]] = {}
+    """Frames by full name, and without folder, suffix or both where that is unique."""
+    known: dict[str, set[int]] = {}
     for frame, name in enumerate(frames.names):
-        stems.setdefault(PurePosixPath(name).stem, []).append(frame)
-    unique = {stem: rows[0] for stem, rows in stems.items() if len(rows) == 1}
+        path = PurePosixPath(name)
+        for short in (path.with_suffix("").as_posix(), path.name, path.stem):
+            known.setdefault(short, set()).add(frame)
+    unique = {short: min(rows) for short, rows in known.items() if len(rows) == 1}
     return unique | {name: frame for frame, name in enumerate(frames.names)}
