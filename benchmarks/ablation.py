@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from benchmarks.harness import print_table, saved_rows, write_results
+from benchmarks.stage_cameras import stage_cameras
 from geoweaver.assembly.frame_refinement import corrected_intrinsics
-from geoweaver.demonstration import stage_cameras
 from geoweaver.evaluation.pose_auc import pair_errors_deg, pose_auc
 from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama

@@ -1,49 +1,89 @@
-"""A walk through a synthetic world, woven from a simulated prior and scored after each stage."""
+"""The demo: a walk through a synthetic apartment, filmed, reconstructed from the pixels alone, and scored."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from geoweaver.datatypes import StageReport, Trajectory
+from geoweaver.evaluation.cloud import score_cloud
+from geoweaver.evaluation.depth import DepthFrame, score_depth
 from geoweaver.evaluation.scores import TrajectoryScores, score_trajectory
-from geoweaver.geometry import SE3, world_camera
-from geoweaver.synth.simulated_sequence import Simulated, simulate_sequence
-from geoweaver.weave import WeaveConfig, Woven, input_layouts, weave
+from geoweaver.finished import load_run
+from geoweaver.formats.depth import read_depth
+from geoweaver.formats.ply import read_ply
+from geoweaver.formats.trajectory import read_trajectory
+from geoweaver.geometry.camera import bearing, pixel_centres
+from geoweaver.results import FinishedRun
+from geoweaver.synth.clips import Clip, ClipOptions, make_clip
+from geoweaver.synth.sequence import Output, frame_name, write_sequence
+from geoweaver.synth.world import build_world
+
+DEPTH_EVERY = 3
+THRESHOLD = 0.02
+"""A cloud's point is right within this share of the median depth."""
 
 
 @dataclass(frozen=True)
-class Demonstration:
-    """What was woven, and how good it was after each stage."""
+class DemoScores:
+    """How close the reconstruction is to the exact truth."""
 
-    truth: Trajectory
-    stages: tuple[tuple[str, Trajectory, TrajectoryScores], ...]
-    reports: tuple[StageReport, ...]
-    trusted: int
-
-
-def demonstrate(sequence: str = "apartment_walk", frames: int = 180, seed: int = 0) -> Demonstration:
-    """Simulate, weave, score."""
-    simulated = simulate_sequence(sequence, frames=frames, seed=seed, per_edge=200)
-    priors = simulated.priors
-    woven = weave(
-        simulated.observations, simulated.graph, simulated.matches, lambda k: priors[k],
-        torch.zeros(frames, dtype=torch.long), False, WeaveConfig(), seed,
-    )  # fmt: skip
-    truth = _trajectory(simulated.truth.cam_from_world)
-    names = ("1 sequential initialisation", "2 chunk alignment", "3 frame refinement")
-    cameras = [_trajectory(c) for c in stage_cameras(simulated, woven)]
-    stages = tuple((n, c, score_trajectory(c, truth)) for n, c in zip(names, cameras, strict=True))
-    return Demonstration(truth, stages, woven.reports, int(woven.trust.trusted.sum()))
+    trajectory: TrajectoryScores
+    absrel: float
+    absrel_confident: float
+    fscore: float
+    """Percent, at 2 % of the median depth."""
 
 
-def stage_cameras(simulated: Simulated, woven: Woven) -> tuple[SE3, SE3, SE3]:
-    """Every frame's camera after each stage."""
-    observations, canonical = simulated.observations, woven.tables.canonical
-    local, chunk = observations.cam_from_chunk[canonical], observations.chunk[canonical]
-    first, second = (world_camera(x.world_from_chunk[chunk], local) for x in input_layouts(woven))
-    return first, second, woven.state.cam_from_world
+def film_demo(folder: Path, frames: int, seed: int, workers: int) -> Clip:
+    """Render the walk to video.mp4 with the truth beside it; a finished film is not made again."""
+    clip = make_clip(
+        build_world("apartment", seed), ClipOptions(frames=frames, laps=1.0 + 8 / frames, seed=seed)
+    )
+    if not (folder / "sequence.json").exists():
+        write_sequence(clip, folder, Output("mp4", "npz", DEPTH_EVERY, workers))
+    return clip
 
 
-def _trajectory(cameras: SE3) -> Trajectory:
-    index = torch.arange(len(cameras))
-    return Trajectory(cameras, index, timestamps=index.double())
+def score_demo(run_folder: Path, film: Path, clip: Clip) -> DemoScores:
+    """Cameras by the paper's protocol, depth by the cameras' one scale, the cloud in the truth's world."""
+    run = load_run(run_folder)
+    truth = read_trajectory(film / "groundtruth.tum")
+    scores = score_trajectory(read_trajectory(run_folder), truth, missing="ignore")
+    depth = score_depth(
+        (
+            DepthFrame(found.depth, read_depth(film / "depth" / f"{frame_name(f)}.npz"), found.confidence)
+            for f in _with_truth(run)
+            for found in [run.depths.read(f)]
+        ),
+        scores.scale,
+    )
+    cloud = scores.reference_from_estimate.act(read_ply(run_folder / "points.ply").points.double())
+    surface, threshold = _surface(clip, film)
+    fscore = score_cloud(cloud, surface, threshold, max_points=200_000).fscore
+    return DemoScores(scores, depth.absrel, depth.absrel_confident or float("nan"), fscore)
+
+
+def _with_truth(run: FinishedRun) -> list[int]:
+    return [f for f in run.depths.frames if f % DEPTH_EVERY == 0]
+
+
+def _surface(clip: Clip, film: Path) -> tuple[Float[Tensor, "m 3"], float]:
+    """What the film shows, one point per voxel, and the distance within which a point is right."""
+    frames = range(0, len(clip), DEPTH_EVERY)
+    depth = {k: read_depth(film / "depth" / f"{frame_name(k)}.npz") for k in frames}
+    threshold = THRESHOLD * float(torch.cat([d[d > 0][::97] for d in depth.values()]).median())
+    pixel, points = pixel_centres(*clip.size), []
+    for k, d in depth.items():
+        local = bearing(pixel, clip.intrinsics[k]) * d.double()[..., None]
+        points.append(_thinned(clip.cam_from_world[k].inverse().act(local[d > 0]), threshold / 2))
+    return _thinned(torch.cat(points), threshold / 2), threshold
+
+
+def _thinned(points: Float[Tensor, "n 3"], size: float) -> Float[Tensor, "m 3"]:
+    """One point per voxel: near and far surfaces count by their area."""
+    cell = np.floor(points.numpy() / size).astype(np.int64) + (1 << 20)
+    key = (cell[:, 0] << 42) | (cell[:, 1] << 21) | cell[:, 2]
+    return points[torch.from_numpy(np.sort(np.unique(key, return_index=True)[1]))]

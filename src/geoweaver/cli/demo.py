@@ -1,41 +1,50 @@
-"""geoweaver demo: a simulated walk woven and scored, from a bare installation."""
+"""geoweaver demo: a synthetic walk, filmed, reconstructed from its pixels and scored."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+if TYPE_CHECKING:
+    from geoweaver.synth.clips import Clip
 
 
 @dataclass(frozen=True)
 class Options:
-    """Weave a simulated walk through a synthetic apartment and score it against the exact truth."""
+    """Film a walk through a synthetic apartment, reconstruct it from the video alone, score it, report it."""
 
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("demo-out")
-    """Folder for the trajectories and the plot."""
-    frames: int = 180
+    """Folder for the film and the run."""
+    frames: int = 150
     """Length of the walk."""
     seed: int = 0
-    """Which world, which errors."""
+    """Which apartment."""
+    workers: int = 0
+    """Processes; 0: one per core."""
 
 
 def run(options: Options) -> None:
-    from geoweaver.demonstration import demonstrate
-    from geoweaver.engine.progress import stage_progress
-    from geoweaver.evaluation.plot import Entry, plot_trajectories
-    from geoweaver.formats.tum import write_tum
+    """Render, reconstruct, score, say where everything is."""
+    from geoweaver.demonstration import film_demo, score_demo
+    from geoweaver.engine.local import available_cores
+    from geoweaver.pipeline import Config, reconstruct
 
-    options.out.mkdir(parents=True, exist_ok=True)
-    with stage_progress("demo: simulate, weave, score", 1) as advance:
-        result = demonstrate(frames=options.frames, seed=options.seed)
-        advance(1)
-    print(f"{options.frames} frames, {result.trusted} trusted")
-    print(f"{'after stage':<30} {'ATE (m)':>9} {'RRE (deg)':>10} {'AUC@3':>7}")
-    for name, _, scores in result.stages:
-        print(f"{name:<30} {scores.ate:>9.4f} {scores.rre_deg:>10.3f} {scores.auc3:>7.1f}")
-    write_tum(options.out / "groundtruth.tum", result.truth)
-    for name, trajectory, _ in result.stages:
-        write_tum(options.out / f"stage{name[0]}.tum", trajectory)
-    entries = [Entry(name, scores) for name, _, scores in result.stages]
-    plot_trajectories(options.out / "trajectory.png", result.truth, entries)
-    print(f"trajectories and plot: {options.out.resolve()}")
+    film, folder = options.out / "film", options.out / "run"
+    clip = film_demo(film, options.frames, options.seed, options.workers or available_cores())
+    result = reconstruct(film / "video.mp4", folder, Config(workers=options.workers))
+    scores = score_demo(folder, film, clip)
+    trusted = int(result.trusted.sum())
+    print(f"{len(result)} frames, {trusted} trusted, from the pixels alone; against the truth:")
+    print(f"  ATE            {100 * scores.trajectory.ate:.1f} cm over a walk of {_length(clip):.1f} m")
+    print(f"  AUC@3          {scores.trajectory.auc3:.1f} %")
+    print(f"  depth AbsRel   {scores.absrel:.3f} ({scores.absrel_confident:.3f} on the confident half)")
+    print(f"  cloud F-score  {scores.fscore:.1f} % at 2 % of the median depth")
+    print(f"film:   {(film / 'video.mp4').resolve()}")
+    print(f"cloud:  {(folder / 'points.ply').resolve()}")
+    print(f"COLMAP: {(folder / 'colmap').resolve()}")
+    print(f"report: {(folder / 'report.html').resolve()}")
+
+
+def _length(clip: "Clip") -> float:
+    return float(clip.cam_from_world.centre.diff(dim=0).norm(dim=-1).sum())

@@ -34,7 +34,9 @@ COMMANDS = {
     "reconstruct": Command(
         "geoweaver.cli.reconstruct", "cameras of a video or of a folder of images", resumes=True
     ),
-    "demo": Command("geoweaver.cli.demo", "weave a simulated walk and score it against the exact truth"),
+    "demo": Command(
+        "geoweaver.cli.demo", "film a synthetic walk, reconstruct it from its pixels, score it", resumes=True
+    ),
     "export": Command(
         "geoweaver.cli.export", "write a finished run for COLMAP, nerfstudio, gsplat and others"
     ),
