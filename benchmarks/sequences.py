@@ -25,6 +25,7 @@ from geoweaver.formats.depth import read_depth
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.frames import FramesConfig
 from geoweaver.geometry import SE3
+from geoweaver.outputs import OutputConfig
 from geoweaver.pipeline import Config, reconstruct
 from geoweaver.results import FinishedRun
 
@@ -36,7 +37,7 @@ SHOWN = ("sequence", "total", "trusted", "ate_1", "ate_2", "ate", "ate_trusted",
 def run_one(subject: Subject, out: Path, max_frames: int | None) -> dict[str, Any]:
     """Reconstruct a subject and score what came out."""
     frames = FramesConfig(intrinsics=subject.intrinsics, max_frames=max_frames)
-    reconstruct(subject.input, out, Config(frames=frames))
+    reconstruct(subject.input, out, Config(frames=frames, outputs=OutputConfig("cameras")))
     run, summary = load_run(out), json.loads((out / "run.json").read_text())
     row = {
         "sequence": subject.name, "intrinsics": "given" if subject.intrinsics else "unknown",
