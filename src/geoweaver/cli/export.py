@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
@@ -15,8 +15,8 @@ class Options:
 
     run: Positional[Annotated[Path, arg(metavar="RUN")]]
     """Folder of a finished run."""
-    to: Literal["colmap", "nerfstudio", "gsplat", "tum", "kitti", "ply", "depth", "rerun"]
-    """What to write."""
+    to: Annotated[str, arg(metavar="FORMAT")]
+    """colmap, nerfstudio, gsplat, tum, kitti, ply, depth or rerun."""
     out: Annotated[Path | None, arg(aliases=["-o"], metavar="PATH")] = None
     """File or folder to write; without it RUN/exports/FORMAT."""
     all_frames: bool = False
@@ -31,9 +31,10 @@ def run(options: Options) -> None:
         raise ConfigError(f"--downscale makes smaller copies for gsplat, not for {options.to}: leave it out")
     if any(factor < 2 for factor in options.downscale):
         raise ConfigError("--downscale takes whole factors of at least 2, such as 2 4")
-    from geoweaver.export import ExportChoice, export_run
+    from geoweaver.export import ExportChoice, export_run, require_format
     from geoweaver.finished import load_run
 
+    require_format(options.to)
     choice = ExportChoice(options.all_frames, tuple(sorted(set(options.downscale))))
     written = export_run(load_run(options.run), options.to, options.out, choice)
     print(f"{options.to}: {written.resolve()}")

@@ -55,12 +55,17 @@ def export_run(
     run: FinishedRun, to: str, path: Path | None = None, choice: ExportChoice | None = None
 ) -> Path:
     """Write one format, below the run's own exports/ unless told where; returns where it is."""
-    if to not in FORMATS:
-        raise ConfigError(f"there is no export format {to!r}: choose one of {', '.join(FORMATS)}")
+    require_format(to)
     name, write = FORMATS[to]
     target = run.folder / "exports" / name if path is None else path
     write(run, target, choice or ExportChoice())
     return target
+
+
+def require_format(to: str) -> None:
+    """Refuse what is no format before anything is opened."""
+    if to not in FORMATS:
+        raise ConfigError(f"there is no export format {to!r}: choose one of {', '.join(FORMATS)}")
 
 
 def _colmap(run: FinishedRun, path: Path, choice: ExportChoice) -> None:
