@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool
@@ -20,6 +20,7 @@ from geoweaver.formats.tum import write_tum
 from geoweaver.store import whole_file
 
 
+@runtime_checkable
 class Saved(Protocol):
     """What of a kept run goes into its summary."""
 
@@ -31,6 +32,7 @@ class Saved(Protocol):
     def rejected(self) -> Bool[Tensor, "E"]: ...
 
 
+@runtime_checkable
 class Watch(Protocol):
     """Seconds per part, and in all."""
 
