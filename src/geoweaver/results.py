@@ -56,7 +56,7 @@ class StageView:
     """One per frame; each stage's world may differ by a similarity."""
     pixel_error: Float[Tensor, "n"]
     """In pixels of the rectified images."""
-    depth_error: Float[Tensor, "n"]
+    depth_error: Float[Tensor, "m"]
     """3D distance of the two points of a match relative to their depth."""
 
 

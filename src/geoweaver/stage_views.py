@@ -38,7 +38,7 @@ def _view(
 
 def _errors(
     matches: PairMatches, setup: FrameSetup, state: FrameState, config: WeaveConfig
-) -> tuple[Float[Tensor, "n"], Float[Tensor, "n"]]:
+) -> tuple[Float[Tensor, "n"], Float[Tensor, "m"]]:
     """Reprojection errors in pixels and relative 3D distances of all rows that have them."""
     if not matches.rows:
         return torch.zeros(0), torch.zeros(0)
