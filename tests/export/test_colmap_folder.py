@@ -168,6 +168,32 @@ def test_grey_and_turned_files_are_written_anew(clip, images, tmp_path):
         assert np.abs(np.asarray(turned).astype(float) - images[1]).mean() < 4
 
 
+def test_files_of_the_same_name_in_two_folders_are_told_apart(clip, images, tmp_path):
+    """With an image beside it, `images/` is a camera like any other sub-folder."""
+    write_pictures(tmp_path / "in", images[:2], ["0.png", "1.png"])
+    write_pictures(tmp_path / "in", images[2:4], ["images/0.png", "images/1.png"])
+    run = finished(first(clip, 4), tmp_path / "in", tmp_path / "run")
+    write_colmap_folder(run, tmp_path / "colmap")
+    for name in run.frames.names:
+        assert (tmp_path / "colmap/images" / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
+    alone = finished(first(clip, 2), tmp_path / "in/images", tmp_path / "run")
+    write_colmap_folder(alone, tmp_path / "alone")
+    assert (tmp_path / "alone/images/0.png").samefile(tmp_path / "in/images/0.png")
+
+
+def test_sixteen_bit_images_become_eight_bit(clip, images, tmp_path):
+    import cv2
+
+    write_pictures(tmp_path / "in", images[:2], ["0.png", "1.png"])
+    for k in range(2):
+        deep = images[k][..., ::-1].astype(np.uint16) * 257
+        cv2.imwrite(str(tmp_path / f"in/{k}.png"), deep)
+    run = finished(first(clip, 2), tmp_path / "in", tmp_path / "run")
+    write_colmap_folder(run, tmp_path / "colmap")
+    shown = cv2.imread(str(tmp_path / "colmap/images/1.png"), cv2.IMREAD_UNCHANGED)
+    assert shown.dtype == np.uint8 and np.abs(shown[..., ::-1].astype(int) - images[1]).max() <= 1
+
+
 def test_a_turned_video_is_exported_upright(tmp_path, images, clip):
     sideways = [np.ascontiguousarray(np.rot90(image)) for image in images[:4]]
     write_video(tmp_path / "v.mp4", sideways)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from geoweaver.datatypes import Camera
 from geoweaver.errors import InputError
-from geoweaver.formats.files import is_file, is_folder, place, reason
+from geoweaver.formats.files import is_file, is_folder, list_folder, place, reason
 from geoweaver.formats.names import IMAGE_SUFFIXES
 from geoweaver.geometry.distortion import Lens, Rectification, is_pinhole, rectify
 from geoweaver.results import FinishedRun
@@ -62,12 +62,13 @@ def write_pictures(
     run: FinishedRun, rows: Sequence[int], folder: Path, names: Sequence[str]
 ) -> list[Picture]:
     """Link, copy, undistort or decode every frame's image; where the original is gone, the working one."""
-    files = _original_files(run) if _originals_are_there(run, rows) else None
+    readable = _originals_are_there(run, rows)
+    originals = _original_folder(run) if readable else None
     pictures = []
     for frame, name in zip(rows, names, strict=True):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        picture = _from_original(run, frame, target, name, files) if files is not None else None
+        picture = _from_original(run, frame, target, name, originals) if readable else None
         pictures.append(picture or _from_working(run, frame, target, name))
     return pictures
 
@@ -118,22 +119,27 @@ def _originals_are_there(run: FinishedRun, rows: Sequence[int]) -> bool:
     return True
 
 
-def _original_files(run: FinishedRun) -> tuple[Path, ...]:
-    """Where the frames' own files may lie: nowhere for a video."""
+def _original_folder(run: FinishedRun) -> Path | None:
+    """Where the frames' own files lie: nowhere for a video."""
     stated = run.summary.get("input")
     folder = Path(stated) if stated else None
-    return (folder / "images", folder) if folder is not None and is_folder(folder) else ()
+    if folder is None or not is_folder(folder):
+        return None
+    # a dataset keeps its images in a folder of that name, and none beside it
+    direct = any(file.suffix.lower() in IMAGE_SUFFIXES for file in list_folder(folder, "a folder of images"))
+    return folder if direct or not is_folder(folder / "images") else folder / "images"
 
 
 def _from_original(
-    run: FinishedRun, frame: int, target: Path, name: str, folders: tuple[Path, ...]
+    run: FinishedRun, frame: int, target: Path, name: str, originals: Path | None
 ) -> Picture | None:
     """The image at its original size; None where it cannot be read any more."""
     camera = run.frames.cameras[int(run.frames.camera[frame])]
     view = _rectification(camera)
     straight = is_pinhole(view.lens)
-    found = [f for f in (folder / run.frames.names[frame] for folder in folders) if is_file(f)]
-    size = _linked(found[0], target) if straight and found else None
+    size = None
+    if straight and originals is not None and is_file(originals / run.frames.names[frame]):
+        size = _linked(originals / run.frames.names[frame], target)
     if size is None:
         assert isinstance(run.frames.pixels, Originals)
         try:
@@ -197,9 +203,12 @@ def _linked(source: Path, target: Path) -> tuple[int, int] | None:
     try:
         with Image.open(source) as image:
             size, mode, turned = image.size, image.mode, image.getexif().get(0x0112, 1) != 1
+        with source.open("rb") as file:
+            head = file.read(25)
     except (OSError, ValueError, SyntaxError):
         return None
-    if mode not in _PLAIN_MODES or turned or source.suffix.lower() != target.suffix.lower():
+    deep = head.startswith(b"\x89PNG") and head[24:] == b"\x10"
+    if mode not in _PLAIN_MODES or turned or deep or source.suffix.lower() != target.suffix.lower():
         return None
     try:
         os.link(source.resolve(), target)
@@ -214,7 +223,9 @@ def write_image(path: Path, image: UInt8[np.ndarray, "height width 3"]) -> None:
 
     options: dict[str, Any] = {"quality": _QUALITY, "subsampling": 0}
     try:
-        Image.fromarray(image).save(path, **(options if path.suffix.lower() in (".jpg", ".jpeg") else {}))
+        Image.fromarray(image).save(
+            path, **(options if path.suffix.lower() in (".jpg", ".jpeg", ".webp") else {})
+        )
     except OSError as error:
         raise InputError(
             f"{place(path)} cannot be written ({reason(error)}): check the output path"
