@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 import tyro
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from benchmarks.harness import print_table, write_results
@@ -64,6 +64,11 @@ class Filmed:
     views: Float[Tensor, "m"]
     """How many views see each point of the truth."""
     threshold: float
+
+    def resolved(self, points: Float[Tensor, "n 3"], width: int) -> Bool[Tensor, "n"]:
+        """Near enough to some camera for a pixel of maps so wide to be no wider than the threshold."""
+        focal = float(self.clip.intrinsics[:, 0].min()) * width / self.clip.size[0]
+        return nearest_distances(points, self.clip.cam_from_world.centre) <= self.threshold * focal
 
     def read(self, frame: int) -> np.ndarray:
         return self.rgb[frame]
@@ -149,24 +154,31 @@ def measure(filmed: Filmed, name: str, options: Options) -> tuple[dict[str, Any]
     begun = time.process_time()
     cloud = fuse_cloud(frames, result, depths, FusionConfig(), LocalEngine(options.workers))
     seconds = time.process_time() - begun
-    return {"world": clip.world.name, "noise": name, "frames": n, **scores(filmed, cloud), "cpu": seconds}, cloud
+    return {"world": clip.world.name, "noise": name, "frames": n, **scores(filmed, cloud, options.depth_size[0]), "cpu": seconds}, cloud
 
 
-def scores(filmed: Filmed, cloud: PlyCloud) -> dict[str, Any]:
-    """Precision against all that was seen; recall of it, and of what three views or more saw."""
-    wrong = nearest_distances(cloud.points.double(), filmed.truth)
-    missed = nearest_distances(filmed.truth, cloud.points.double())
-    precision = float((wrong <= filmed.threshold).double().mean())
-    found = (missed <= filmed.threshold).double()
-    recall = float(found.mean())
+def scores(filmed: Filmed, cloud: PlyCloud, width: int) -> dict[str, Any]:
+    """Scores where maps of this width resolve the threshold, also of what three views saw; then everywhere."""
+    points = cloud.points.double()
+    right = (nearest_distances(points, filmed.truth) <= filmed.threshold).double()
+    found = (nearest_distances(filmed.truth, points) <= filmed.threshold).double()
+    near_points, near_truth = filmed.resolved(points, width), filmed.resolved(filmed.truth, width)
+    precision, recall = float(right[near_points].mean()), float(found[near_truth].mean())
     return {
         "points": len(cloud),
-        "fscore": 2 * precision * recall / max(precision + recall, 1e-9),
+        "fscore": _mean(precision, recall),
         "precision": precision,
         "recall": recall,
-        "complete3": float(found[filmed.views >= 3].mean()),
-        "gross": float((wrong > 5 * filmed.threshold).double().mean()),
+        "complete3": float(found[near_truth & (filmed.views >= 3)].mean()),
+        "fscore_all": _mean(float(right.mean()), float(found.mean())),
+        "complete3_all": float(found[filmed.views >= 3].mean()),
+        "resolved": float(near_truth.double().mean()),
     }
+
+
+def _mean(precision: float, recall: float) -> float:
+    """Harmonic."""
+    return 2 * precision * recall / max(precision + recall, 1e-9)
 
 
 def draw(cloud: PlyCloud, up: Float[Tensor, "3"], folder: Path, stem: str) -> None:

@@ -13,6 +13,10 @@ from geoweaver.fusion.views import DepthView
 
 _FREE = 2.0
 """Tolerances by which a view must look past a point to contradict it."""
+_NEARER = 0.7
+"""Share of a view's own depth below which another view is much nearer."""
+_SMOOTH = 0.1
+"""Relative difference of depths around a place that tells of an edge."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Verdict:
     agree: Int[np.ndarray, "H W"]
     through: Int[np.ndarray, "H W"]
     hidden: Int[np.ndarray, "H W"]
+    nearer: Int[np.ndarray, "H W"]
+    """How many of those that confirm see it from much nearer."""
     points: Float[np.ndarray, "H W 3"]
     """In the view's camera coordinates: mean of its own and all confirming points, by confidence."""
 
@@ -32,14 +38,16 @@ class Verdict:
         needed = config.views - 1
         confirmed = (self.agree >= needed) & (2 * self.through <= self.agree)
         unseen = (self.agree + self.through + self.hidden < needed) & (self.through == 0)
-        return confirmed | (unseen & (confidence >= config.lone_confidence))
+        kept = confirmed | (unseen & (confidence >= config.lone_confidence))
+        # their own points say the same, and better
+        return kept & (self.nearer < needed)
 
 
 def judge_view(
     view: DepthView, others: Sequence[DepthView], tolerance: float, config: FusionConfig
 ) -> Verdict:
     """Look every point of a view up in the others and carry what is found there back."""
-    votes = np.zeros((*view.depth.shape, 3), np.int16)
+    votes = np.zeros((*view.depth.shape, 4), np.int16)
     total = np.zeros((*view.depth.shape, 4))
     _own_points(view.depth, view.confidence, view.intrinsics, total)
     reach = config.reach * float(np.hypot(*view.depth.shape))
@@ -50,7 +58,7 @@ def judge_view(
             tolerance, _FREE * tolerance, reach, config.jump, votes, total,
         )  # fmt: skip
     points = total[..., 1:] / np.where(total[..., :1] > 0, total[..., :1], 1)
-    return Verdict(votes[..., 0], votes[..., 1], votes[..., 2], points)
+    return Verdict(*np.moveaxis(votes, -1, 0), points)
 
 
 def relative(view: DepthView, other: DepthView) -> tuple[np.ndarray, np.ndarray]:
@@ -59,12 +67,17 @@ def relative(view: DepthView, other: DepthView) -> tuple[np.ndarray, np.ndarray]
     return R, other.translation - R @ view.translation
 
 
-def depth_differences(view: DepthView, other: DepthView, step: int) -> Float[np.ndarray, "n"]:
-    """Relative differences of two views' depths where both see the same place, at every so many pixels."""
-    out = np.full((-(-view.depth.shape[0] // step), -(-view.depth.shape[1] // step)), np.nan)
+def log_ratios(
+    view: DepthView, other: DepthView, y: Int[np.ndarray, "r"], x: Int[np.ndarray, "c"], within: float
+) -> Float[np.ndarray, "r c"]:
+    """Log of the depth that another view has where it sees these rows and columns, over theirs.
+
+    Nan where it sees nothing, an edge, or a difference beyond `within`: another surface.
+    """
+    out = np.full((len(y), len(x)), np.nan)
     R, t = relative(view, other)
-    _differences(view.depth, view.intrinsics, other.depth, other.intrinsics, R, t, step, out)
-    return np.asarray(out[np.isfinite(out)])
+    _ratios(view.depth, view.intrinsics, other.depth, other.intrinsics, R, t, y, x, within, out)
+    return out
 
 
 @njit(cache=True)
@@ -146,6 +159,8 @@ def _compare(
                 if off_x * off_x + off_y * off_y > reach * reach:
                     continue
                 votes[y, x, 0] += 1
+                if found < _NEARER * z:
+                    votes[y, x, 3] += 1
                 w = float(far_confidence[min(int(v), height - 1), min(int(u), width - 1)]) / (found * found)
                 total[y, x, 0] += w
                 total[y, x, 1] += w * bx
@@ -154,19 +169,18 @@ def _compare(
 
 
 @njit(cache=True)
-def _differences(depth: Any, K: Any, far_depth: Any, L: Any, R: Any, t: Any, step: int, out: Any) -> None:
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            z = float(depth[i * step, j * step])
+def _ratios(depth: Any, K: Any, far_depth: Any, L: Any, R: Any, t: Any, ys: Any, xs: Any, within: float, out: Any) -> None:
+    for i in range(len(ys)):
+        for j in range(len(xs)):
+            z = float(depth[ys[i], xs[j]])
             if z <= 0:
                 continue
-            px = z * (j * step + 0.5 - K[2]) / K[0]
-            py = z * (i * step + 0.5 - K[3]) / K[1]
+            px, py = z * (xs[j] + 0.5 - K[2]) / K[0], z * (ys[i] + 0.5 - K[3]) / K[1]
             qz = R[2, 0] * px + R[2, 1] * py + R[2, 2] * z + t[2]
             if qz <= 0.01 * z:
                 continue
             u = L[0] * (R[0, 0] * px + R[0, 1] * py + R[0, 2] * z + t[0]) / qz + L[2]
             v = L[1] * (R[1, 0] * px + R[1, 1] * py + R[1, 2] * z + t[1]) / qz + L[3]
-            found, low, high = _look_up(far_depth, u, v, qz, 0.1)
-            if found > 0 and high <= 1.1 * low and abs(found - qz) < 0.25 * qz:
-                out[i, j] = abs(found - qz) / qz
+            found, low, high = _look_up(far_depth, u, v, qz, _SMOOTH)
+            if found > 0 and high <= (1 + _SMOOTH) * low and abs(np.log(found / qz)) < within:
+                out[i, j] = np.log(found / qz)

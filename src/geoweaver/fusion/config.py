@@ -13,7 +13,7 @@ class FusionConfig:
     """Points that the cloud may have; voxels grow until it has no more. Small inputs give fewer."""
     views: int = 3
     """Views that must agree on a point, its own included."""
-    neighbours: int = 8
+    neighbours: int = 12
     """Other views that a frame is compared with."""
     least_confidence: float = 0.3
     """Depth below this confidence neither makes nor judges points."""
@@ -23,6 +23,8 @@ class FusionConfig:
     """Relative difference of depths that always counts as agreement."""
     most_tolerance: float = 0.05
     """Bound of the tolerance, which follows the spread of the depth maps among each other."""
+    rounds: int = 4
+    """How often each depth map is bent, smoothly, towards what its neighbours say."""
     reach: float = 0.01
     """How far a point may come back from its place by way of another view, in image diagonals."""
     jump: float = 0.05

@@ -13,10 +13,11 @@ from geoweaver.engine import Engine, LocalEngine
 from geoweaver.errors import InputError
 from geoweaver.formats.ply import PlyCloud
 from geoweaver.fusion.agreement import judge_view
+from geoweaver.fusion.bending import bend_views
 from geoweaver.fusion.config import DEFAULTS, FusionConfig
 from geoweaver.fusion.neighbours import choose_neighbours
 from geoweaver.fusion.surfaces import surface_of
-from geoweaver.fusion.survey import learn_tolerance, survey_views
+from geoweaver.fusion.survey import survey_views
 from geoweaver.fusion.views import DepthView, ViewReader
 from geoweaver.fusion.voxels import Heap, Merger, collect, empty_heap
 from geoweaver.results import DepthSource
@@ -24,7 +25,7 @@ from geoweaver.results import DepthSource
 VERSION = 1
 """Goes up when the same input makes another cloud."""
 BLOCK = 8
-"""Consecutive frames that one worker judges; with their neighbours at most 72 depth maps in memory."""
+"""Consecutive frames that one worker judges; with their neighbours at most 104 depth maps in memory."""
 log = logging.getLogger(__name__)
 
 
@@ -43,7 +44,7 @@ def fuse_cloud(
     if not len(survey):
         return _cloud(empty_heap(), np.zeros(3))
     neighbours = choose_neighbours(survey, config.neighbours, graph)
-    tolerance = learn_tolerance(reader, survey, neighbours, engine, config)
+    reader, tolerance = bend_views(reader, survey, neighbours, engine)
     grid = _Grid(
         survey.centre.mean(0), config.fineness * float(np.median(survey.footprint)), np.median(survey.median)
     )

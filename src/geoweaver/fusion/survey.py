@@ -1,27 +1,17 @@
 """A first look at every view, coarse enough to keep: where its surfaces are, how fine its pixels lie."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from geoweaver.engine import Engine
-from geoweaver.fusion.agreement import depth_differences
-from geoweaver.fusion.config import FusionConfig
 from geoweaver.fusion.views import DepthView, ViewReader
 
 GRID = (8, 12)
 """Rows and columns of the places looked at."""
 BLOCK = 16
 """Frames read by a worker at a time."""
-_PAIRS = 48
-"""Frames whose depth is compared with others' to learn how much the maps scatter."""
-_STEP = 5
-"""Pixels between two comparisons."""
-_SIGMAS = 2.5
-_MAD = 1.4826
-"""Standard deviation of normally distributed errors whose median size is 1."""
 
 
 @dataclass(frozen=True)
@@ -81,30 +71,3 @@ def _row(frame: int, view: DepthView) -> Float[np.ndarray, "row"]:
     return np.concatenate(
         [[frame], view.depth[np.ix_(y, x)].ravel(), camera, [np.median(known), footprint]]
     )
-
-
-def learn_tolerance(
-    reader: ViewReader,
-    survey: Survey,
-    neighbours: Sequence[Sequence[int]],
-    engine: Engine,
-    config: FusionConfig,
-) -> float:
-    """Relative difference that the depth maps' own scatter explains, within the configured bounds."""
-    rows = np.unique(np.linspace(0, len(survey) - 1, min(_PAIRS, len(survey))).astype(int)).tolist()
-    pieces = [[int(survey.frame[k]) for k in (row, *neighbours[row][:3])] for row in rows]
-    parts = list(engine.map(_Differ(reader), pieces, title="scatter"))
-    differences = np.concatenate([np.zeros(0), *parts])
-    spread = _SIGMAS * _MAD * float(np.median(differences)) if len(differences) else 0.0
-    return min(max(spread, config.least_tolerance), config.most_tolerance)
-
-
-@dataclass(frozen=True)
-class _Differ:
-    """What a worker does with a frame and some of its neighbours."""
-
-    reader: ViewReader
-
-    def __call__(self, piece: list[int]) -> Float[np.ndarray, "d"]:
-        view, *others = (self.reader.read(frame) for frame in piece)
-        return np.concatenate([np.zeros(0), *(depth_differences(view, other, _STEP) for other in others)])

@@ -1,6 +1,6 @@
 """A view as the fusion sees it: its depth where it means something, its camera, its colours."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -35,6 +35,8 @@ class ViewReader:
     result: Reconstruction
     depths: DepthSource
     config: FusionConfig
+    bend: dict[int, Float[np.ndarray, "rows columns"]] = field(default_factory=dict)
+    """Log factors on a coarse grid by frame: what bends a depth map into agreement with the others."""
 
     def contributing(self) -> list[int]:
         """Frames with depth and a trusted camera, in order."""
@@ -43,6 +45,8 @@ class ViewReader:
 
     def read(self, frame: int) -> DepthView:
         """Depth without what is masked, doubtful, very far or not finite."""
+        import cv2
+
         found = self.depths.read(frame)
         depth = np.array(found.depth.numpy(force=True), np.float32)
         confidence = np.array(found.confidence.numpy(force=True), np.float32)
@@ -51,6 +55,9 @@ class ViewReader:
         limit = self.config.far * np.median(depth[known]) if known.any() else 0.0
         known &= depth <= limit
         depth[~known], confidence[~known] = 0, 0
+        if frame in self.bend:
+            size = (depth.shape[1], depth.shape[0])
+            depth *= np.exp(cv2.resize(self.bend[frame], size, interpolation=cv2.INTER_LINEAR))
         camera = self.result.cam_from_world[frame]
         intrinsics, rotation, translation = (
             np.array(t.numpy(force=True), np.float64)
