@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geoweaver.errors import InputError
-from geoweaver.store import NOT_IN_KEY, artifact_key, canonical, digest_of, file_digest
+from geoweaver.store import NOT_IN_KEY, artifact_key, canonical, digest_of, file_digest, tensor_digest
 
 
 class Kind(Enum):
@@ -133,3 +133,8 @@ def test_files_count_by_their_content(tmp_path):
     assert file_digest(first) != file_digest(second)
     with pytest.raises(InputError, match="cannot read"):
         file_digest(tmp_path / "c")
+
+
+def test_tensors_without_values_have_a_digest_whatever_their_stride() -> None:
+    strided = torch.zeros(1).expand(3)[:0]
+    assert tensor_digest(strided) == tensor_digest(torch.zeros(0))

@@ -75,6 +75,9 @@ def tensor_digest(tensor: Tensor) -> str:
 def tensor_bytes(tensor: Tensor) -> memoryview:
     """The tensor's values in row-major order, without a copy where they already lie so."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
+    if not flat.numel():
+        # without values a tensor may keep a stride of 0, of which torch makes no view
+        return memoryview(b"")
     return flat.view(torch.uint8).numpy().data
 
 
