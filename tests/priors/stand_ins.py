@@ -1,6 +1,5 @@
 """One known scene, and stand-ins that tell of it as each model documents: shapes, conventions, gauge."""
 
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from geoweaver.datatypes import Camera, Frames
+from geoweaver.datatypes import Camera, Features, Frames
+from geoweaver.features import no_features
 from geoweaver.geometry import SE3, Sim3, world_camera
 from geoweaver.geometry.camera import bearing, intrinsic_matrix, pixel_centres, resize_intrinsics
 from geoweaver.geometry.so3 import so3_exp
@@ -226,5 +226,6 @@ def rescaled(scene: Scene, scale: float) -> Scene:
     return replace(scene, world_from_model=Sim3(gauge.scale * scale, gauge.rotation, gauge.translation))
 
 
-def sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+def featureless(frame: int) -> Features:
+    """A scene of one grey: nothing speaks for or against what a model tells of it."""
+    return no_features()

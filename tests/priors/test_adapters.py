@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stand_ins import PACKAGES, SIZE, Scene, StandInGPM, install, make_scene
+from stand_ins import PACKAGES, SIZE, Scene, StandInGPM, featureless, install, make_scene
 
 from geoweaver.datatypes import Chunk, ChunkPrior
 from geoweaver.errors import ConfigError
@@ -39,7 +39,7 @@ def told(name: str, scene: Scene, folder: Path, calibrated: bool = False) -> Chu
         install(name, scene, patch.setitem)
         prior = find_prior(name)
         assert isinstance(prior, PriorModel)
-        context = prior.prepare(frames, [CHUNK], lambda frame: None)  # type: ignore[arg-type, return-value]
+        context = prior.prepare(frames, [CHUNK], featureless)
         assert isinstance(pickle.loads(pickle.dumps(prior)), NetworkPrior)
         return one(prior.predict(CHUNK, context))
 
@@ -56,7 +56,7 @@ def saved(scene: Scene, folder: Path) -> ChunkPrior:
         intrinsics=scene.intrinsics_at(size).numpy(),
     )
     prior = SavedPrior(folder)
-    context = prior.prepare(frames, [CHUNK], lambda frame: None)  # type: ignore[arg-type, return-value]
+    context = prior.prepare(frames, [CHUNK], featureless)
     return one(prior.predict(CHUNK, context))
 
 
@@ -128,7 +128,7 @@ def test_known_intrinsics_and_cameras_are_passed_on(
     prior = find_prior(name)
     known = {k: scene.cam_from_world[k] for k in range(4)}
     assert isinstance(prior, NetworkPrior)
-    context = NetworkContext(frames, "anywhere", "digest", 1, known)
+    context = NetworkContext(frames, featureless, "anywhere", "digest", 1, known)
     out = one(prior.predict(CHUNK, context))
     size = (out.depth.shape[2], out.depth.shape[1])
     centred = scene.intrinsics_at(size)[2:] - origin
@@ -165,7 +165,7 @@ def test_a_prior_that_takes_no_cameras_refuses_them(monkeypatch: pytest.MonkeyPa
     install("vggt", make_scene(0), monkeypatch.setitem)
     prior = find_prior("vggt", poses=tmp_path / "poses.tum")
     with pytest.raises(ConfigError, match="takes no known cameras"):
-        prior.prepare(make_scene(0).frames(), [CHUNK], lambda frame: None)  # type: ignore[arg-type, return-value]
+        prior.prepare(make_scene(0).frames(), [CHUNK], featureless)
     with pytest.raises(ConfigError, match="takes no known cameras"):
         find_prior("sfm", poses=tmp_path / "poses.tum")
 
@@ -189,7 +189,7 @@ def test_what_the_writer_writes_reads_back(tmp_path: Path) -> None:
     names = scene.frames().names
     write_saved(tmp_path / "again.npz", names, prior)
     reader = SavedPrior(tmp_path)
-    context = reader.prepare(scene.frames(), [CHUNK], lambda frame: None)  # type: ignore[arg-type, return-value]
+    context = reader.prepare(scene.frames(), [CHUNK], featureless)
     again = one(reader.predict(CHUNK, context))
     assert torch.equal(again.depth, prior.depth) and torch.equal(again.frame, prior.frame)
     assert torch.allclose(again.cam_from_chunk.matrix(), prior.cam_from_chunk.matrix())

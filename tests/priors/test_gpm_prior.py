@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from stand_ins import SIZE, make_scene
+from stand_ins import SIZE, featureless, make_scene
 
 from geoweaver.datatypes import Chunk, ChunkPrior
 from geoweaver.errors import ConfigError, FormatError, InputError
@@ -41,7 +41,7 @@ def checkpoint(folder: Path, config: GPMConfig = TINY, field_of_view: float | No
 def predict(name: str, calibrated: bool = False, workers: int = 1) -> list[ChunkPrior]:
     prior = find_prior(name)
     frames = make_scene(0).frames(calibrated)
-    context = prior.prepare(frames, [CHUNK], lambda frame: None, workers)  # type: ignore[arg-type, return-value]
+    context = prior.prepare(frames, [CHUNK], featureless, workers)
     prior, context = pickle.loads(pickle.dumps((prior, context)))
     return prior.predict(CHUNK, context)
 
@@ -75,14 +75,14 @@ def test_broken_frames_are_not_looked_at(tmp_path: Path) -> None:
 
     prior = find_prior(f"gpm:{checkpoint(tmp_path)}")
     frames = replace(make_scene(0).frames(), broken=(1,))
-    context = prior.prepare(frames, [CHUNK], lambda frame: None)  # type: ignore[arg-type, return-value]
+    context = prior.prepare(frames, [CHUNK], featureless)
     (out,) = prior.predict(CHUNK, context)
     assert out.frame.tolist() == [0, 2, 3]
 
 
 def test_other_weights_are_another_identity(tmp_path: Path) -> None:
     def identity(folder: Path) -> object:
-        context = find_prior(f"gpm:{folder}").prepare(make_scene(0).frames(), [], lambda f: None)  # type: ignore[arg-type, return-value]
+        context = find_prior(f"gpm:{folder}").prepare(make_scene(0).frames(), [], featureless)
         return context.identity()
 
     one, moved = checkpoint(tmp_path / "a"), checkpoint(tmp_path / "b")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from stand_ins import Scene, make_scene
+from stand_ins import Scene, featureless, make_scene
 
 from geoweaver.datatypes import Chunk, ChunkPrior
 from geoweaver.errors import ConfigError, FormatError, InputError
@@ -34,7 +34,7 @@ def arrays(rows: list[int] | int, scene: Scene = SCENE, **changes: Any) -> dict[
 def told(folder: Path, *chunks: tuple[int, ...]) -> list[list[ChunkPrior]]:
     cut = [Chunk(k, frames) for k, frames in enumerate(chunks or (tuple(range(8)),))]
     prior = find_prior(f"saved:{folder}")
-    context = prior.prepare(SCENE.frames(), cut, lambda frame: None)  # type: ignore[arg-type, return-value]
+    context = prior.prepare(SCENE.frames(), cut, featureless)
     return [prior.predict(chunk, context) for chunk in cut]
 
 
@@ -167,7 +167,7 @@ def test_an_empty_or_foreign_folder_is_said(tmp_path: Path) -> None:
 
 def test_new_content_is_a_new_identity(tmp_path: Path) -> None:
     def identity() -> Any:
-        context = SavedPrior(tmp_path).prepare(SCENE.frames(), [Chunk(0, (0, 1, 2))], lambda f: None)  # type: ignore[arg-type, return-value]
+        context = SavedPrior(tmp_path).prepare(SCENE.frames(), [Chunk(0, (0, 1, 2))], featureless)
         return context.identity()
 
     np.savez(tmp_path / "a.npz", **arrays([0, 1, 2]))

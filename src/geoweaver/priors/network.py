@@ -12,9 +12,10 @@ import torch
 from geoweaver.datatypes import Chunk, ChunkPrior, Frames
 from geoweaver.errors import ConfigError
 from geoweaver.geometry import SE3
+from geoweaver.priors.evidence import believed
 from geoweaver.priors.known_cameras import known_cameras
 from geoweaver.priors.memory import Footprint, check_fits, saying_what_fits
-from geoweaver.priors.prediction import Prediction, anchored, as_priors
+from geoweaver.priors.prediction import VERSION, Prediction, anchored, as_priors
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.priors.views import Views, read_views
 
@@ -48,6 +49,7 @@ class NetworkContext:
     """What all chunks share: names and numbers, no weights."""
 
     frames: Frames
+    read_features: ReadFeatures
     located: str
     digest: str
     workers: int
@@ -78,10 +80,10 @@ class NetworkPrior:
         if self.poses is not None and not self.source.takes_cameras:
             raise ConfigError(f"the prior {self.module} takes no known cameras: leave them out")
         known = {} if self.poses is None else known_cameras(self.poses, frames)
-        return NetworkContext(frames, located, digest, workers, known)
+        return NetworkContext(frames, read_features, located, digest, workers, known)
 
     def predict(self, chunk: Chunk, context: NetworkContext) -> list[ChunkPrior]:
-        """What the network says of a chunk, without the views that it could not place."""
+        """What the network says of a chunk, without views that it could not place; judged by its features."""
         frames, device = context.frames, self.chosen_device
         views, rows = read_views(frames, chunk, self.source.size(frames.size), context.known)
         if not rows:
@@ -93,11 +95,12 @@ class NetworkPrior:
             prediction = network(views)
         if views.cam_from_world is not None:
             prediction = anchored(prediction, views.cam_from_world)
-        return as_priors(prediction, frames, rows)
+        pieces = as_priors(prediction, frames, rows)
+        return [believed(piece, context.read_features, frames.size) for piece in pieces]
 
     def identity(self) -> Any:
         """What of it can change a prediction, for keys: where the weights lie and run is not."""
-        return ["network", self.module]
+        return ["network", VERSION, self.module]
 
     @property
     def source(self) -> Source:

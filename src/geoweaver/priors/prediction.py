@@ -22,6 +22,8 @@ from geoweaver.priors.views import known_intrinsics, usable_pixels
 
 log = logging.getLogger(__name__)
 
+VERSION = 2
+"""Goes up when adapters make other priors of the same predictions: part of the artifacts' keys."""
 _ORTHONORMAL = 0.05
 """Largest entry of R R^T - I that half precision explains."""
 _MAX_SORTED = 1_000_000

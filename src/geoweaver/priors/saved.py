@@ -13,7 +13,8 @@ import numpy as np
 from geoweaver.datatypes import Chunk, ChunkPrior, Frames
 from geoweaver.errors import InputError
 from geoweaver.formats.files import list_folder, place, writing
-from geoweaver.priors.prediction import as_priors
+from geoweaver.priors.evidence import believed
+from geoweaver.priors.prediction import VERSION, as_priors
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.priors.saved_file import SavedFrame, read_index, read_rows
 from geoweaver.store import digest_of, file_digest
@@ -32,6 +33,7 @@ class SavedContext:
     """Where each chunk's predictions lie."""
 
     frames: Frames
+    read_features: ReadFeatures
     parts: dict[int, tuple[Piece, ...]]
     """By chunk: the pieces that it tells of."""
     digest: str
@@ -71,18 +73,18 @@ class SavedPrior:
                 raise InputError(f"{where}: a frame is saved twice in one piece: give each its own `piece`")
         ordered = [tuple(sorted(rows, key=lambda e: e.frame)) for _, rows in sorted(pieces.items())]
         digest = digest_of([[path.name, file_digest(path)] for path in files])
-        return SavedContext(frames, share_out(ordered, chunks), digest)
+        return SavedContext(frames, read_features, share_out(ordered, chunks), digest)
 
     def predict(self, chunk: Chunk, context: SavedContext) -> list[ChunkPrior]:
-        """The pieces that this chunk tells of."""
+        """The pieces that this chunk tells of, judged by their features."""
         priors: list[ChunkPrior] = []
         for piece in context.parts.get(chunk.index, ()):
             priors += as_priors(read_rows(piece), context.frames, [entry.frame for entry in piece])
-        return priors
+        return [believed(prior, context.read_features, context.frames.size) for prior in priors]
 
     def identity(self) -> Any:
         """The folder's place is not part of what it says."""
-        return ["saved"]
+        return ["saved", VERSION]
 
 
 def share_out(pieces: Sequence[Piece], chunks: Sequence[Chunk]) -> dict[int, tuple[Piece, ...]]:
