@@ -1,7 +1,7 @@
 """`python -m benchmarks.clouds`: fused clouds of the synthetic worlds against their exact surfaces.
 
-Depth is exact or errs like the simulated prior; cameras are exact. `--run FOLDER` draws a finished run instead.
-Pictures from three sides go to `--pictures`.
+Depth is exact or errs like the simulated prior; cameras are exact. `--run FOLDER` draws a finished run
+instead. Pictures from three sides go to `--pictures`.
 """
 
 import time
@@ -146,7 +146,9 @@ def measure(filmed: Filmed, name: str, options: Options) -> tuple[dict[str, Any]
     names = tuple(f"{k:05d}" for k in range(n))
     camera = Camera("PINHOLE", tuple(clip.intrinsics[0].tolist()), *clip.size)
     every = torch.ones(n, dtype=torch.bool)
-    frames = Frames(names, clip.timestamps, torch.zeros(n, dtype=torch.long), every, (camera,), clip.size, filmed)
+    frames = Frames(
+        names, clip.timestamps, torch.zeros(n, dtype=torch.long), every, (camera,), clip.size, filmed
+    )
     result = Reconstruction(
         names, clip.timestamps, clip.cam_from_world, clip.intrinsics, clip.size, every, torch.zeros(n, 2)
     )
@@ -154,11 +156,17 @@ def measure(filmed: Filmed, name: str, options: Options) -> tuple[dict[str, Any]
     begun = time.process_time()
     cloud = fuse_cloud(frames, result, depths, FusionConfig(), LocalEngine(options.workers))
     seconds = time.process_time() - begun
-    return {"world": clip.world.name, "noise": name, "frames": n, **scores(filmed, cloud, options.depth_size[0]), "cpu": seconds}, cloud
+    return {
+        "world": clip.world.name,
+        "noise": name,
+        "frames": n,
+        **scores(filmed, cloud, options.depth_size[0]),
+        "cpu": seconds,
+    }, cloud
 
 
 def scores(filmed: Filmed, cloud: PlyCloud, width: int) -> dict[str, Any]:
-    """Scores where maps of this width resolve the threshold, also of what three views saw; then everywhere."""
+    """Scores where maps of this width resolve the threshold, of what three views saw, and everywhere."""
     points = cloud.points.double()
     right = (nearest_distances(points, filmed.truth) <= filmed.threshold).double()
     found = (nearest_distances(filmed.truth, points) <= filmed.threshold).double()

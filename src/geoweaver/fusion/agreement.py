@@ -31,16 +31,14 @@ class Verdict:
     points: Float[np.ndarray, "H W 3"]
     """In the view's camera coordinates: mean of its own and all confirming points, by confidence."""
 
-    def kept(
-        self, confidence: Float[np.ndarray, "H W"], config: FusionConfig
-    ) -> Bool[np.ndarray, "H W"]:
+    def kept(self, confidence: Float[np.ndarray, "H W"], config: FusionConfig) -> Bool[np.ndarray, "H W"]:
         """Enough views agree and few look through; or too few can tell, none objects, and it is sure."""
         needed = config.views - 1
         confirmed = (self.agree >= needed) & (2 * self.through <= self.agree)
         unseen = (self.agree + self.through + self.hidden < needed) & (self.through == 0)
         kept = confirmed | (unseen & (confidence >= config.lone_confidence))
         # their own points say the same, and better
-        return kept & (self.nearer < needed)
+        return np.asarray(kept & (self.nearer < needed))
 
 
 def judge_view(
@@ -58,7 +56,7 @@ def judge_view(
             tolerance, _FREE * tolerance, reach, config.jump, votes, total,
         )  # fmt: skip
     points = total[..., 1:] / np.where(total[..., :1] > 0, total[..., :1], 1)
-    return Verdict(*np.moveaxis(votes, -1, 0), points)
+    return Verdict(votes[..., 0], votes[..., 1], votes[..., 2], votes[..., 3], points)
 
 
 def relative(view: DepthView, other: DepthView) -> tuple[np.ndarray, np.ndarray]:
@@ -169,7 +167,9 @@ def _compare(
 
 
 @njit(cache=True)
-def _ratios(depth: Any, K: Any, far_depth: Any, L: Any, R: Any, t: Any, ys: Any, xs: Any, within: float, out: Any) -> None:
+def _ratios(
+    depth: Any, K: Any, far_depth: Any, L: Any, R: Any, t: Any, ys: Any, xs: Any, within: float, out: Any
+) -> None:
     for i in range(len(ys)):
         for j in range(len(xs)):
             z = float(depth[ys[i], xs[j]])

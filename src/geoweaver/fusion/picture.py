@@ -14,7 +14,7 @@ from geoweaver.geometry import SE3
 Side = Literal["above", "front", "side"]
 SIDES: tuple[Side, ...] = ("above", "front", "side")
 _MARGIN = 1.05
-_INNER = 0.01
+_INNER = 0.03
 """Share of the points at either end that may fall outside the picture."""
 _BACKGROUND = 255
 
@@ -64,8 +64,9 @@ def camera_view(
 
 def mean_up(cam_from_world: SE3) -> Float[Tensor, "3"]:
     """The cameras' own mean up direction; an upright camera's up is its -y."""
-    up = -cam_from_world.rotation[..., 1, :].reshape(-1, 3).double().mean(0)
-    return up / up.norm().clamp(min=1e-12)
+    up: Tensor = -cam_from_world.rotation[..., 1, :].reshape(-1, 3).double().mean(0)
+    direction: Tensor = up / up.norm().clamp(min=1e-12)
+    return direction
 
 
 def render_cloud(cloud: PlyCloud, view: CloudView) -> UInt8[np.ndarray, "H W 3"]:
@@ -83,9 +84,7 @@ def render_cloud(cloud: PlyCloud, view: CloudView) -> UInt8[np.ndarray, "H W 3"]
     return _paint(at, z, colours[ahead][inside], view)
 
 
-def _paint(
-    at: np.ndarray, z: np.ndarray, colours: np.ndarray, view: CloudView
-) -> UInt8[np.ndarray, "H W 3"]:
+def _paint(at: np.ndarray, z: np.ndarray, colours: np.ndarray, view: CloudView) -> UInt8[np.ndarray, "H W 3"]:
     """A z-buffer: every square keeps what is nearest; ties go to the earlier point."""
     width, height = view.size
     image = np.full((height * width, 3), _BACKGROUND, np.uint8)

@@ -1,4 +1,4 @@
-"""Which pixels of a depth map lie on a surface, and which way it faces: inverse depth is linear on a plane."""
+"""Which pixels lie on a surface, and which way it faces: on a plane inverse depth is linear."""
 
 from typing import Any
 

@@ -68,6 +68,4 @@ def _row(frame: int, view: DepthView) -> Float[np.ndarray, "row"]:
     shares = view.intrinsics / (width, height, width, height)
     camera = np.concatenate([view.rotation.ravel(), view.translation, shares])
     footprint = np.quantile(known, 0.25) / np.mean(view.intrinsics[:2])
-    return np.concatenate(
-        [[frame], view.depth[np.ix_(y, x)].ravel(), camera, [np.median(known), footprint]]
-    )
+    return np.concatenate([[frame], view.depth[np.ix_(y, x)].ravel(), camera, [np.median(known), footprint]])

@@ -1,4 +1,4 @@
-"""Sums per voxel in flat arrays, sorted by the voxel's key: merged block by block, coarsened when too many."""
+"""Sums per voxel in flat arrays sorted by key: merged block by block, coarsened when there are too many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,9 @@ def collect(place: Float[np.ndarray, "n 4"], look: Float[np.ndarray, "n 8"], siz
 
 def merge(heaps: Sequence[Heap]) -> Heap:
     """One heap of several with voxels of the same size, summed in their order."""
-    key, place, look = (np.concatenate([getattr(h, name) for h in heaps]) for name in ("key", "place", "look"))
+    key, place, look = (
+        np.concatenate([getattr(h, name) for h in heaps]) for name in ("key", "place", "look")
+    )
     order = np.argsort(key, kind="stable")
     return _summed(key[order], place[order], look[order])
 
