@@ -10,11 +10,15 @@ from torch import Tensor
 from geoweaver.formats.ply import PlyCloud
 from geoweaver.geometry.camera import lift, pixel_centres, project_with_depth, sample_nearest
 from geoweaver.results import FinishedRun
+from geoweaver.viewer.report_pictures import frame_pixels
 
 MOST = 200_000
 """Points in a report: 12 bytes each."""
 _AGREES = 0.05
 """A frame saw a point where its depth there is the point's, up to this share."""
+
+_WITNESSES = 80
+"""Frames that are asked at most which points they saw."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def report_cloud(
     """The run's fused cloud where there is one, else one lifted from the depth of `frames`."""
     if cloud is None or not len(cloud):
         return _thinned(_lifted(run, frames, 4 * most), most)
-    plenty = torch.randperm(len(cloud), generator=torch.Generator().manual_seed(0))[: 5 * most]
+    plenty = torch.randperm(len(cloud), generator=torch.Generator().manual_seed(0))[: 5 * most].sort().values
     colours = torch.full((len(cloud), 3), 160, dtype=torch.uint8) if cloud.colours is None else cloud.colours
     confidence = torch.ones(len(cloud)) if cloud.confidence is None else cloud.confidence
     unseen = torch.full((len(plenty),), -1)
@@ -76,11 +80,10 @@ def _lift_frame(run: FinishedRun, frame: int, most: int) -> tuple[Tensor, Tensor
     rows = rows[torch.randperm(len(rows), generator=generator)[:most]]
     pixel = pixel_centres(width, height).reshape(-1, 2)[rows]
     points = lift(pixel, shown.depth.double().flatten()[rows], shown.intrinsics.double())
-    picture = (
-        np.full((height, width, 3), 160, np.uint8)
-        if run.frames.pixels is None
-        else cv2.resize(run.frames.pixels.read(frame), (width, height), interpolation=cv2.INTER_AREA)
-    )
+    picture = frame_pixels(run, frame)
+    if picture is None:
+        picture = np.full((height, width, 3), 160, np.uint8)
+    picture = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
     world = run.result.cam_from_world[frame].inverse().act(points).float()
     colours = torch.from_numpy(picture.reshape(-1, 3))[rows]
     return world, colours, shown.confidence.float().flatten()[rows], torch.full((len(rows),), frame)
@@ -128,7 +131,8 @@ def _who_saw(points: Float32[Tensor, "P 3"], run: FinishedRun, frames: list[int]
     best = torch.full((len(points),), _AGREES)
     owner = torch.full((len(points),), -1)
     known = set(run.depths.frames)
-    for frame in (f for f in frames if f in known):
+    some = [f for f in frames if f in known]
+    for frame in some[:: -(-len(some) // _WITNESSES) or 1]:
         off = _miss(points, run, frame)
         closer = off < best
         best[closer], owner[closer] = off[closer], frame

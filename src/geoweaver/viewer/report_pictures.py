@@ -46,7 +46,7 @@ def picture_strip(run: FinishedRun, frame: int) -> Strip | None:
     """The strip of a frame; None where its pixels can no longer be read."""
     import cv2
 
-    picture = _pixels(run, frame)
+    picture = frame_pixels(run, frame)
     if picture is None:
         return None
     size = (WIDTH, max(round(WIDTH * picture.shape[0] / picture.shape[1]), 1))
@@ -59,13 +59,13 @@ def picture_strip(run: FinishedRun, frame: int) -> Strip | None:
             for p in (depth_picture(shown), _confidence(shown))
         ]
     else:
-        parts += 2 * [np.full_like(parts[0], 128)]
+        parts += 2 * [_stripes(size[1], size[0])]
     strip = np.concatenate(parts, 1)
     _, data = cv2.imencode(".webp", strip[:, :, ::-1], [cv2.IMWRITE_WEBP_QUALITY, _QUALITY])
     return Strip(frame, data.tobytes(), strip.shape[1], strip.shape[0], has_depth)
 
 
-def _pixels(run: FinishedRun, frame: int) -> UInt8[np.ndarray, "H W 3"] | None:
+def frame_pixels(run: FinishedRun, frame: int) -> UInt8[np.ndarray, "H W 3"] | None:
     """A frame's image; the input of a run may have been moved since."""
     if run.frames.pixels is None:
         return None
@@ -76,7 +76,7 @@ def _pixels(run: FinishedRun, frame: int) -> UInt8[np.ndarray, "H W 3"] | None:
 
 
 def depth_picture(shown: DepthMap) -> UInt8[np.ndarray, "H W 3"]:
-    """Near is bright, far is dark, by inverse depth; grey where nothing is known."""
+    """Near is bright, far is dark, by inverse depth; striped where nothing is known."""
     known = shown.depth > 0
     inverse = torch.where(known, 1 / shown.depth.double().clamp(min=1e-12), 0.0)
     low, high = _limits(inverse[known])
@@ -84,7 +84,7 @@ def depth_picture(shown: DepthMap) -> UInt8[np.ndarray, "H W 3"]:
 
 
 def _confidence(shown: DepthMap) -> UInt8[np.ndarray, "H W 3"]:
-    return _mapped(shown.confidence.double(), shown.depth > 0, "cividis")
+    return _mapped(shown.confidence.double(), shown.depth > 0, "inferno")
 
 
 def _limits(values: Tensor) -> tuple[float, float]:
@@ -98,8 +98,16 @@ def _limits(values: Tensor) -> tuple[float, float]:
 def _mapped(share: Tensor, known: Tensor, name: str) -> UInt8[np.ndarray, "H W 3"]:
     import cv2
 
-    palette = {"viridis": cv2.COLORMAP_VIRIDIS, "cividis": cv2.COLORMAP_CIVIDIS}[name]
+    palette = {"viridis": cv2.COLORMAP_VIRIDIS, "inferno": cv2.COLORMAP_INFERNO}[name]
     grey = (share.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
     coloured = cv2.applyColorMap(grey, palette)[:, :, ::-1].copy()
-    coloured[~known.numpy()] = 128
+    unknown = ~known.numpy()
+    coloured[unknown] = _stripes(*grey.shape)[unknown]
     return coloured
+
+
+def _stripes(height: int, width: int) -> UInt8[np.ndarray, "H W 3"]:
+    """Slanting grey stripes, a sixteenth of the height wide: no colour of a palette looks like that."""
+    y, x = np.mgrid[:height, :width]
+    light = (x + y) // max(height // 16, 1) % 2 == 0
+    return np.repeat(np.where(light, 150, 120).astype(np.uint8)[:, :, None], 3, 2)

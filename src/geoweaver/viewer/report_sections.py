@@ -51,7 +51,7 @@ def _key_numbers(run: FinishedRun) -> list[tuple[str, str, str]]:
             f"{len({c for c in run.chunk.tolist() if c >= 0}):,}",
             f"{len(run.graph):,} pairs of frames",
         ),
-        ("Loops", f"{believed:,}", f"of {counted(int(far.sum()), 'long-range pair')} believed"),
+        ("Loops", f"{believed:,}", f"of {int(far.sum()):,} long-range pairs"),
         ("Time", duration(seconds), f"{duration(seconds / max(total, 1))} a frame"),
     ]
 

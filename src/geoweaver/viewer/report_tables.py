@@ -22,55 +22,57 @@ _SCORES = {
 
 def scores_section(scores: Mapping[str, float | int]) -> Html:
     """How far from the reference."""
-    rows = [
-        tag(
-            "tr",
-            tag("th", _SCORES.get(key, (key, ""))[0], scope="row"),
-            tag("td", f"{value:,}" if isinstance(value, int) else f"{value:.4g}", class_="number"),
-            tag("td", _SCORES.get(key, (key, ""))[1]),
-        )
-        for key, value in sorted(
-            scores.items(), key=lambda item: list(_SCORES).index(item[0]) if item[0] in _SCORES else 99
-        )
-    ]
-    table = tag("div", tag("table", tag("tbody", *rows)), class_="scroll")
+    known = [key for key in _SCORES if key in scores]
+    rows = [_score_row(key, scores[key]) for key in [*known, *(k for k in scores if k not in _SCORES)]]
+    table = tag("div", tag("table", tag("tbody", *rows)), class_="panel scroll")
     return section("scores", "Scores", "Against the reference that was given, after one similarity.", table)
+
+
+def _score_row(key: str, value: float | int) -> Html:
+    name, words = _SCORES.get(key, (key, ""))
+    shown = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return tag("tr", tag("th", name, scope="row"), tag("td", shown, class_="number"), tag("td", words))
 
 
 def timing_section(run: FinishedRun) -> Html:
     """Seconds and memory of every stage."""
     stages: list[dict[str, Any]] = run.summary.get("stages", [])
     longest = max((float(s.get("seconds") or 0) for s in stages), default=0) or 1.0
-    heads = ("Stage", "Time", "", "Iterations", "Median error", "Memory", "Why it stopped")
-    rows = [tag("tr", *_timing_cells(stage, longest)) for stage in stages]
-    table = tag(
-        "table",
-        tag("thead", tag("tr", *(tag("th", h, scope="col") for h in heads))),
-        tag("tbody", *rows),
-        class_="timing",
-    )
+    memory = any(s.get("peak_rss_bytes") for s in stages)
+    heads = [
+        "Stage",
+        "Time",
+        "",
+        "Iterations",
+        "Median error",
+        *(["Memory"] if memory else []),
+        "Why it stopped",
+    ]
+    # the weave's own stages are part of its time
+    inner = {r.name for r in run.result.reports} if "weave" in {s.get("name") for s in stages} else set()
+    rows = [
+        tag("tr", *_timing_cells(s, longest, memory), class_="inner" if s.get("name") in inner else None)
+        for s in stages
+    ]
+    head = tag("thead", tag("tr", *(tag("th", h, scope="col") for h in heads)))
+    table = tag("table", head, tag("tbody", *rows), class_="timing")
     peak = run.summary.get("peak_rss_bytes")
-    intro = f"{duration(float(run.summary.get('seconds_total', 0)))} in all" + (
-        f", {size(peak)} of memory at the peak." if peak else "."
-    )
+    intro = f"{duration(float(run.summary.get('seconds_total', 0)))} in all"
+    intro += f", {size(peak)} of memory at the peak of the largest process." if peak else "."
     return section("time", "Time and memory", intro, tag("div", table, class_="panel scroll"))
 
 
-def _timing_cells(stage: dict[str, Any], longest: float) -> list[Html]:
+def _timing_cells(stage: dict[str, Any], longest: float, with_memory: bool) -> list[Html]:
     seconds = float(stage.get("seconds") or 0)
     error, memory = stage.get("median_px"), stage.get("peak_rss_bytes")
+    bar = tag("span", class_="bar", style=f"width:{100 * seconds / longest:.1f}%")
     return [
         tag("th", str(stage.get("name", "")), scope="row"),
         tag("td", duration(seconds), class_="number"),
-        tag(
-            "td",
-            tag("span", class_="bar", style=f"width:{100 * seconds / longest:.1f}%"),
-            class_="bars",
-            aria_hidden="true",
-        ),
+        tag("td", bar, class_="bars", aria_hidden="true"),
         tag("td", f"{stage['iterations']:,}" if stage.get("iterations") else "–", class_="number"),
         tag("td", f"{error:.3g} px" if error is not None else "–", class_="number"),
-        tag("td", size(memory) if memory else "–", class_="number"),
+        *([tag("td", size(memory) if memory else "–", class_="number")] if with_memory else []),
         tag("td", str(stage.get("why_stopped", ""))),
     ]
 

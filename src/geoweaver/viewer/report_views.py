@@ -12,11 +12,9 @@ def map_section(points: int, found: int, lifted: bool) -> Html:
     """The 3D view with its controls."""
     source = "lifted from the depth maps" if lifted else "of the fused cloud"
     shown = f"{points:,} of {found:,} points {source}" if points < found else f"{points:,} points {source}"
-    intro = (
-        f"{shown}. Drag to turn, right-drag or two fingers to move, wheel or pinch to zoom; "
-        "click a camera to pick its frame. "
-        "With the keyboard: arrows turn, shift and arrows move, + and − zoom, 0 starts over."
-    )
+    intro = f"{shown}. Drag to turn, right-drag or two fingers to move, wheel or pinch to zoom; "
+    intro += "click a camera to pick its frame. "
+    keys = "With the keyboard: arrows turn, shift and arrows move, + and − zoom, 0 starts over."
     colours = [("rgb", "Colour"), ("chunk", "Chunk"), ("trust", "Trust"), ("confidence", "Confidence")]
     bar = tag(
         "div",
@@ -27,15 +25,33 @@ def map_section(points: int, found: int, lifted: bool) -> Html:
         check("show-edges", "Loops", False),
         tag(
             "label",
-            tag("span", "Point size"),
-            tag("input", type="range", id="point-size", min="0.4", max="4", step="0.1", value="1.2"),
+            tag("span", "Size"),
+            tag(
+                "input",
+                type="range",
+                id="point-size",
+                min="0.4",
+                max="4",
+                step="0.1",
+                value="1.6",
+                aria_label="Point size",
+            ),
         ),
         tag(
             "label",
-            tag("span", "Height shown"),
-            tag("input", type="range", id="cut", min="0", max="100", step="1", value="100"),
+            tag("span", "Height"),
+            tag(
+                "input",
+                type="range",
+                id="cut",
+                min="0",
+                max="100",
+                step="1",
+                value="100",
+                aria_label="Height up to which points are shown",
+            ),
         ),
-        tag("button", "Reset view", type="button", id="reset-view"),
+        tag("button", "Reset", type="button", id="reset-view"),
         class_="toolbar",
         role="group",
         aria_label="What the 3D view shows",
@@ -61,7 +77,7 @@ def map_section(points: int, found: int, lifted: bool) -> Html:
         tag(
             "div",
             tag("h2", "The map", id="map-title"),
-            tag("p", intro, id="map-intro"),
+            tag("p", intro, tag("span", keys, class_="keys"), id="map-intro"),
             class_="section-head",
         ),
         tag(
@@ -123,7 +139,7 @@ def pictures_section(run: FinishedRun, strips: Sequence[Strip]) -> Html:
     intro = (
         f"{len(strips):,} of {len(run.frames):,}, spread evenly, and keyframes that are not trusted. "
         "Depth: bright is near; "
-        "confidence: bright is sure; grey: nothing known. Choose one to see it in the map."
+        "confidence: bright is sure; stripes: nothing known. Choose one to see it in the map."
     )
     gallery = tag("div", *(_card(run, strip) for strip in strips), class_="gallery show-all", id="gallery")
     return section("frames", "Frames", intro, tag("div", bar, gallery, class_="panel"))

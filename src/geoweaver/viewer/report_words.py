@@ -101,7 +101,7 @@ def story(run: FinishedRun) -> list[str]:
     far = long_range(run)
     if int(far.sum()):
         rejected = int((far & run.rejected).sum())
-        verdict = "all were believed" if not rejected else f"{rejected:,} were rejected as false"
+        verdict = "all were believed" if not rejected else f"{rejected:,} {_was(rejected)} rejected as false"
         sentences.append(
             f"{counted(int(far.sum()), 'pair')} of frames far apart in time were compared: {verdict}."
         )
@@ -118,10 +118,14 @@ def _short_of_trust(run: FinishedRun) -> str:
     keyframe = run.frames.keyframe
     doubted = int((~run.result.trusted & keyframe).sum())
     between = int((~run.result.trusted & ~keyframe).sum())
-    parts = [f"{counted(doubted, 'keyframe')} {'is' if doubted == 1 else 'are'} not"] if doubted else []
-    parts += (
-        [f"{counted(between, 'frame')} between keyframes {'is' if between == 1 else 'are'} interpolated"]
-        if between
-        else []
-    )
+    parts = [f"{counted(doubted, 'keyframe')} {_is(doubted)} not"] if doubted else []
+    parts += [f"{counted(between, 'frame')} between keyframes {_is(between)} interpolated"] if between else []
     return " and ".join(parts) + "."
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"

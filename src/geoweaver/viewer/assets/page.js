@@ -67,9 +67,9 @@ const GW = (() => {
   function legend(host, entries) {
     host.replaceChildren(...entries.map(([colour, text, form]) => {
       const item = element("span"), svg = element("svg", { width: 22, height: 10, "aria-hidden": "true" });
-      svg.append(form === "dot"
-        ? element("circle", { cx: 11, cy: 5, r: 5, fill: colour })
-        : element("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": form === "dash" ? "5 3" : form === "dot-dash" ? "2 3" : "none" }));
+      if (form === "dot") svg.append(element("circle", { cx: 11, cy: 5, r: 5, fill: colour }));
+      else if (form === "diamond") svg.append(element("path", { d: "M11 0.8L15.2 5L11 9.2L6.8 5Z", fill: "none", stroke: colour, "stroke-width": 1.6 }));
+      else svg.append(element("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": form === "dash" ? "5 3" : form === "dot-dash" ? "2 3" : "none" }));
       item.append(svg, text);
       return item;
     }));

@@ -19,7 +19,7 @@ GW.plan = (() => {
   function draw() {
     const width = Math.max(host.clientWidth, 240), [x0, x1, y0, y1] = bounds();
     const span = Math.max(x1 - x0, y1 - y0, 1e-12);
-    const height = Math.round(Math.min(Math.max((y1 - y0) / (x1 - x0 || span) * width, 220), Math.max(0.62 * width, 300)));
+    const height = Math.round(Math.min(Math.max((y1 - y0) / (x1 - x0 || span) * width, 220), Math.min(Math.max(0.62 * width, 300), 600)));
     const zoom = Math.min((width - 2 * MARGIN) / Math.max(x1 - x0, span * 1e-3), (height - 2 * MARGIN) / Math.max(y1 - y0, span * 1e-3));
     place = (x, y) => [width / 2 + (x - (x0 + x1) / 2) * zoom, height / 2 - (y - (y0 + y1) / 2) * zoom];
     const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, height, "aria-hidden": "true" });
@@ -124,7 +124,7 @@ GW.plan = (() => {
     const entries = [["var(--blue)", "trusted", "line"], ["var(--vermilion)", "not trusted", "line"]];
     if (on("plan-accepted")) entries.push(["var(--green)", "long-range pair, believed", "line"]);
     if (on("plan-rejected")) entries.push(["var(--purple)", "long-range pair, rejected", "dash"]);
-    if (on("plan-borders")) entries.push(["var(--ink)", "chunk border (diamond)", "dot"]);
+    if (on("plan-borders")) entries.push(["var(--ink)", "chunk border", "diamond"]);
     if (on("plan-stages")) stages.forEach((s, k) => entries.push([`var(--${["vermilion", "orange"][k % 2]})`, "after " + s.name, k ? "dot-dash" : "dash"]));
     if (reference && on("plan-reference")) entries.push(["var(--grey)", "reference", "line"]);
     GW.legend(byId("plan-legend"), entries);

@@ -24,7 +24,7 @@ GW.scene = (() => {
   })();
 
   // ---- the camera of the view: it turns about a target, z is up ----
-  const home = { target: box.middle, distance: 1.15 * box.extent, yaw: 0.9, pitch: -0.75, fov: 0.9 };
+  const home = { target: box.middle, distance: 1.15 * box.extent, yaw: 1.2, pitch: -0.72, fov: 0.9 };
   const view = { ...home, target: [...home.target] };
   let looking = false, flight = 0, asked = false;
   const ask = () => { if (!asked && gl) { asked = true; requestAnimationFrame(() => { asked = false; draw(); }); } };
@@ -71,7 +71,7 @@ GW.scene = (() => {
   }
 
   let drawPoints, drawLines, shade, target = null, colours = null, lines = {};
-  const see = { points: true, cameras: true, path: true, edges: false, size: 1.2, by: "rgb", cut: Infinity };
+  const see = { points: true, cameras: true, path: true, edges: false, size: 1.6, by: "rgb", cut: Infinity };
 
   function prepare() {
     drawPoints = program(`
@@ -129,8 +129,8 @@ GW.scene = (() => {
   }
 
   // ---- colours ----
-  const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"].map(rgb);
-  const ramp = (share) => { const t = Math.min(Math.max(share, 0), 1) * 8.999, i = Math.floor(t); return CIVIDIS[i].map((v, k) => v + (t - i) * (CIVIDIS[i + 1][k] - v)); };
+  const INFERNO = ["#000004", "#1b0c41", "#4a0c6b", "#781c6d", "#a52c60", "#cf4446", "#ed6925", "#fb9b06", "#f7d13d", "#fcffa4"].map(rgb);
+  const ramp = (share) => { const t = Math.min(Math.max(share, 0), 1) * 8.999, i = Math.floor(t); return INFERNO[i].map((v, k) => v + (t - i) * (INFERNO[i + 1][k] - v)); };
   const trustColour = (f) => rgb(style(f < 0 ? "grey" : frames.trusted[f] ? "blue" : "vermilion"));
   let pointData = null;
   function paint() {
@@ -158,7 +158,7 @@ GW.scene = (() => {
     const entries = {
       rgb: [["var(--blue)", "camera, trusted", "line"], ["var(--vermilion)", "camera, not trusted", "line"]],
       trust: [["var(--blue)", "seen by a trusted frame", "dot"], ["var(--vermilion)", "seen by a frame that is not trusted", "dot"], ["var(--grey)", "unknown", "dot"]],
-      confidence: [["#fee838", "sure", "dot"], ["#707173", "in between", "dot"], ["#00224e", "unsure", "dot"]],
+      confidence: [["#f7d13d", "sure", "dot"], ["#cf4446", "in between", "dot"], ["#4a0c6b", "unsure", "dot"]],
       chunk: [...new Set(frames.chunk)].filter((k) => k >= 0).sort((a, b) => a - b).slice(0, 14).map((k) => [GW.chunkColour(k), "chunk " + k, "dot"]),
     }[see.by];
     if (see.edges) entries.push(["var(--green)", "pair believed", "line"], ["var(--purple)", "pair rejected", "line"]);
@@ -251,7 +251,7 @@ GW.scene = (() => {
     gl.activeTexture(gl.TEXTURE0); gl.bindTexture(gl.TEXTURE_2D, target.colour);
     gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, target.depth);
     gl.uniform1i(shade.at("colour"), 0); gl.uniform1i(shade.at("depth"), 1);
-    gl.uniform2f(shade.at("clip"), near, far); gl.uniform1f(shade.at("radius"), Math.max(1, Math.round(1.2 * scale))); gl.uniform1f(shade.at("strength"), 1.6);
+    gl.uniform2f(shade.at("clip"), near, far); gl.uniform1f(shade.at("radius"), Math.max(1, Math.round(1.2 * scale))); gl.uniform1f(shade.at("strength"), 1.1);
     gl.bindVertexArray(shade.array);
     gl.depthFunc(gl.ALWAYS); gl.drawArrays(gl.TRIANGLES, 0, 3); gl.depthFunc(gl.LEQUAL);
     gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, null);
