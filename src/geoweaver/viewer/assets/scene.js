@@ -24,7 +24,12 @@ GW.scene = (() => {
   })();
 
   // ---- the camera of the view: it turns about a target, z is up ----
-  const home = { target: box.middle, distance: 1.15 * box.extent, yaw: 1.2, pitch: -0.72, fov: 0.9 };
+  const home = (() => {
+    // where all cameras look the same way, so does the view; else it looks across the longest side
+    const mean = [0, 1].map((k) => { let sum = 0; for (let f = 0; f < frames.count; f++) sum += frames.axes[9 * f + 6 + k]; return sum / Math.max(frames.count, 1); });
+    const alike = Math.hypot(...mean) > 0.5, radius = Math.hypot(...box.low.map((v, k) => box.high[k] - v)) / 2;
+    return { target: box.middle, distance: 0.85 * radius / Math.sin(0.45), yaw: alike ? Math.atan2(mean[1], mean[0]) + 0.25 : 1.2, pitch: alike ? -0.45 : -0.72, fov: 0.9 };
+  })();
   const view = { ...home, target: [...home.target] };
   let looking = false, flight = 0, asked = false;
   const ask = () => { if (!asked && gl) { asked = true; requestAnimationFrame(() => { asked = false; draw(); }); } };
@@ -392,7 +397,7 @@ GW.scene = (() => {
       picture.hidden = !found;
       if (found) {
         picture.src = found.image.src; picture.alt = `Image of frame ${found.frame}`;
-        picture.style.aspectRatio = found.image.getAttribute("width") / 3 / found.image.getAttribute("height");
+        picture.style.setProperty("--ratio", found.image.getAttribute("width") / 3 / found.image.getAttribute("height"));
       }
       mark(frame);
       if (looking) lookThrough(frame);
