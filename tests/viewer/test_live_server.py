@@ -3,6 +3,7 @@
 import json
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,24 @@ def test_confidence_hides_whole_bands_and_sends_no_point(viewer: LiveViewer) -> 
     panel = viewer.panel
     assert panel is not None
     bands = panel.nodes[0].bands
-    assert sum(len(rows) for _, rows in bands) == len(panel.scene.runs[0].cloud)
-    before = [band.points for band, _ in bands]
+    assert sum(len(rows) for _, rows in bands.values()) == len(panel.scene.runs[0].cloud)
+    before = [band.points for band, _ in bands.values()]
     panel.change(confidence=0.5)
-    assert [band.visible for band, _ in bands] == [k >= 10 for k in range(20)]
-    assert all(band.points is points for (band, _), points in zip(bands, before, strict=True))
+    assert {k: band.visible for k, (band, _) in bands.items()} == {k: k >= 10 for k in range(20)}
+    assert all(band.points is points for (band, _), points in zip(bands.values(), before, strict=True))
+
+
+def test_bands_without_points_have_no_node(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    scene = build_scene([NamedRun("a", run, Sim3.identity())], most=500)
+    sure = replace(scene.runs[0].cloud, confidence=torch.ones(len(scene.runs[0].cloud)))
+    served = open_viewer(port=0)
+    try:
+        served.show(replace(scene, runs=(replace(scene.runs[0], cloud=sure),)))
+        assert served.panel is not None
+        assert list(served.panel.nodes[0].bands) == [19]
+    finally:
+        served.stop()
 
 
 def test_each_control_changes_its_part(viewer: LiveViewer) -> None:
@@ -67,7 +81,7 @@ def test_each_control_changes_its_part(viewer: LiveViewer) -> None:
     assert nodes.root.position[0] == pytest.approx(panel.scene.width)
     assert not nodes.reference.visible
     panel.change(points=False, cameras=False, hidden=frozenset([0]))
-    assert not any(band.visible for band, _ in nodes.bands) and not nodes.path.visible
+    assert not any(band.visible for band, _ in nodes.bands.values()) and not nodes.path.visible
     assert not panel.nodes[0].root.visible and nodes.root.visible
 
 

@@ -45,7 +45,7 @@ class RunNodes:
         """Which nodes are seen, and where the run stands."""
         self.root.visible = look.run_shown(self.index)
         self.root.position = (self.scene.width * self.index if look.side_by_side else 0.0, 0.0, 0.0)
-        for k, (band, _) in enumerate(self.bands):
+        for k, (band, _) in self.bands.items():
             band.visible = look.points and k >= round(look.confidence * BANDS)
         for node in (self.path, *self.frusta.values()):
             node.visible = look.cameras_shown
@@ -55,7 +55,7 @@ class RunNodes:
 
     def resize(self, look: Look) -> None:
         """Size of points and cameras."""
-        for band, _ in self.bands:
+        for band, _ in self.bands.values():
             band.point_size = look.point_size * self.point_size
         for frustum in self.frusta.values():
             frustum.scale = look.camera_size * self.camera_size
@@ -64,7 +64,7 @@ class RunNodes:
     def recolour(self, look: Look) -> None:
         """Colours of points and cameras."""
         colours = self.run.point_colours(look.colour).numpy()
-        for band, rows in self.bands:
+        for band, rows in self.bands.values():
             band.colors = colours[rows]
         cameras = self.run.frame_colours(look.colour)
         self.path.colors = _pairs(cameras.numpy())
@@ -75,7 +75,7 @@ class RunNodes:
         """Points and cameras as another stage left them."""
         stage = self.stage(look)
         points = self.run.stage_points(stage).numpy()
-        for band, rows in self.bands:
+        for band, rows in self.bands.values():
             band.points = points[rows]
         self.path.points = _pairs(self.run.stages[stage].cam_from_view.centre.float().numpy())
         for frame, frustum in self.frusta.items():
@@ -99,22 +99,23 @@ class RunNodes:
         names = [stage.name for stage in self.run.stages]
         return names.index(look.stage) if look.stage in names else len(names) - 1
 
-    def _add_bands(self, server: Any, look: Look) -> list[tuple[Any, np.ndarray]]:
+    def _add_bands(self, server: Any, look: Look) -> dict[int, tuple[Any, np.ndarray]]:
+        """Points and their rows by band; a band that has none gets no node, which a browser would refuse."""
         points = self.run.stage_points(self.stage(look)).numpy()
         colours = self.run.point_colours(look.colour).numpy()
         band = (self.run.cloud.confidence.clamp(0, 1) * BANDS).long().clamp(max=BANDS - 1)
-        precision = precision_of(points, self.point_size)
-        found = [(k, (band == k).nonzero()[:, 0].numpy()) for k in range(BANDS)]
-        return [
-            (
+        precision, size = precision_of(points, self.point_size), look.point_size * self.point_size
+        found = {k: (band == k).nonzero()[:, 0].numpy() for k in sorted(set(band.tolist()))}
+        return {
+            k: (
                 server.scene.add_point_cloud(
                     f"/run{self.index}/points/{k}", points[rows], colours[rows], precision=precision,
-                    point_size=look.point_size * self.point_size, point_shape="rounded", point_shading="flat",
+                    point_size=size, point_shape="rounded", point_shading="flat",
                 ),
                 rows,
             )
-            for k, rows in found
-        ]  # fmt: skip
+            for k, rows in found.items()
+        }  # fmt: skip
 
     def _add_path(self, server: Any, look: Look) -> Any:
         centres = self.run.stages[self.stage(look)].cam_from_view.centre.float().numpy()
