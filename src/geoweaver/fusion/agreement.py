@@ -35,10 +35,14 @@ class Verdict:
         """Enough views agree and few look through; or too few can tell, none objects, and it is sure."""
         needed = config.views - 1
         confirmed = (self.agree >= needed) & (2 * self.through <= self.agree)
-        unseen = (self.agree + self.through + self.hidden < needed) & (self.through == 0)
-        kept = confirmed | (unseen & (confidence >= config.lone_confidence))
+        judged = (confidence > 0) & (self.agree + self.through + self.hidden >= needed)
+        unseen = (self.agree < needed) & (self.through + self.hidden == 0)
+        kept = confirmed
+        # where a view can be judged and is mostly wrong, nothing that it alone says is believed
+        if 2 * int((confirmed & judged).sum()) >= int(judged.sum()):
+            kept = confirmed | (unseen & (confidence >= config.lone_confidence))
         # their own points say the same, and better
-        return np.asarray(kept & (self.nearer < needed))
+        return np.asarray(kept & (self.nearer < max(needed, 1)))
 
 
 def judge_view(
@@ -100,7 +104,8 @@ def _look_up(depth: Any, u: float, v: float, z: float, jump: float) -> Any:
     Between pixels of one surface the inverse depth is interpolated; at an edge the side nearer to z counts.
     """
     height, width = depth.shape
-    if not (u >= 0 and v >= 0 and u < width and v < height):
+    # beyond the outer pixels' centres nothing lies between pixels
+    if not (u >= 0.5 and v >= 0.5 and u <= width - 0.5 and v <= height - 0.5):
         return 0.0, 0.0, 0.0
     x0, y0 = min(max(int(u - 0.5), 0), width - 1), min(max(int(v - 0.5), 0), height - 1)
     x1, y1 = min(x0 + 1, width - 1), min(y0 + 1, height - 1)

@@ -19,7 +19,7 @@ _GOOD_ANGLE = np.radians(6.0)
 _WIDE_ANGLE = np.radians(50.0)
 """Parallax beyond which surfaces look too different."""
 _LEAST = 0.1
-"""What a view without parallax, or beside one already chosen, still counts."""
+"""What a view without parallax, beside one already chosen, or of another depth still counts."""
 _APART = 0.05
 """Distance to a chosen camera, in median depths, from which a camera adds all it can."""
 _WORTH = 0.01
@@ -98,16 +98,17 @@ def _worth(
     camera = survey.camera[candidates]
     R, t, K = camera[:, :9].reshape(-1, 3, 3), camera[:, 9:12], camera[:, 12:]
     local = np.einsum("cij,pj->cpi", R, points) + t[:, None]
-    z = np.where(local[..., 2] > 0, local[..., 2], np.inf)
+    z = np.where(local[..., 2] > 0, local[..., 2], np.finfo(np.float64).max)
     xy = local[..., :2] / z[..., None] * K[:, None, :2] + K[:, None, 2:]
-    inside = np.isfinite(z) & (xy >= 0).all(-1) & (xy < 1).all(-1)
+    inside = (local[..., 2] > 0) & (xy >= 0).all(-1) & (xy < 1).all(-1)
     cell = np.where(inside[..., None], xy * (GRID[1], GRID[0]), 0).astype(np.int64)
     seen = survey.depth[candidates[:, None], cell[..., 1], cell[..., 0]]
-    inside &= np.abs(seen - z) < _SAME_SURFACE * z
+    # one that sees another depth there may still contradict
+    same = np.where(np.abs(seen - z) < _SAME_SURFACE * z, 1.0, _LEAST)
     here, there = points - centre[row], points - centre[candidates][:, None]
     lengths = np.linalg.norm(here, axis=-1) * np.linalg.norm(there, axis=-1)
     cosine = (here * there).sum(-1) / np.maximum(lengths, np.finfo(np.float64).tiny)
-    return _by_angle(np.arccos(np.clip(cosine, -1, 1)), inside)
+    return same * _by_angle(np.arccos(np.clip(cosine, -1, 1)), inside & (seen > 0))
 
 
 def _by_angle(angle: Float[np.ndarray, "c p"], seen: Bool[np.ndarray, "c p"]) -> Float[np.ndarray, "c p"]:
