@@ -1,0 +1,125 @@
+"""What users get wrong: one line that helps, the right exit code, nothing that a later run would trust."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from small_sequence import FRAMES, OPTIONS, geoweaver, write_small
+
+pytestmark = pytest.mark.slow
+
+
+def refused(*arguments: str | Path) -> str:
+    """The one line that a refusal prints."""
+    done = geoweaver(*arguments)
+    lines = [x for x in done.stderr.strip().splitlines() if x.startswith("geoweaver:")]
+    assert done.returncode == 2, done.stderr
+    assert len(lines) == 1 and "Traceback" not in done.stderr, done.stderr
+    return lines[0]
+
+
+def picture(path: Path, size: tuple[int, int], seed: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.random.default_rng(seed).integers(0, 255, (*size[::-1], 3), dtype=np.uint8)).save(path)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    assert "does not exist" in refused("reconstruct", tmp_path / "none.mp4", "-o", tmp_path / "out")
+    assert not (tmp_path / "out/run.json").exists()
+
+
+def test_a_text_file_named_mp4(tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_text("this is no film\n" * 100)
+    assert "film.mp4" in refused("reconstruct", tmp_path / "film.mp4", "-o", tmp_path / "out")
+
+
+def test_one_image_only(tmp_path: Path) -> None:
+    picture(tmp_path / "images/a.png", (200, 150))
+    assert "only one readable frame" in refused("reconstruct", tmp_path / "images", "-o", tmp_path / "out")
+
+
+def test_two_identical_images(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        picture(tmp_path / "images" / name, (200, 150))
+    done = geoweaver("reconstruct", tmp_path / "images", "-o", tmp_path / "out", *OPTIONS)
+    if done.returncode == 0:
+        assert json.loads((tmp_path / "out/run.json").read_text())["frames"]["trusted"] == 0
+    else:
+        assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+
+
+def test_images_of_three_by_three_pixels(tmp_path: Path) -> None:
+    for k in range(4):
+        picture(tmp_path / f"images/{k}.png", (3, 3), k)
+    refused("reconstruct", tmp_path / "images", "-o", tmp_path / "out", "--workers", "1")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_a_folder_without_read_permission_and_an_unwritable_output(tmp_path: Path, small: Path) -> None:
+    picture(tmp_path / "images/a.png", (200, 150))
+    (tmp_path / "images").chmod(0)
+    refused("reconstruct", tmp_path / "images", "-o", tmp_path / "out")
+    (tmp_path / "images").chmod(0o755)
+    tmp_path.chmod(0o555)
+    refused("reconstruct", small / "images", "-o", tmp_path / "out")
+    tmp_path.chmod(0o755)
+
+
+def test_an_output_that_is_a_file(tmp_path: Path, small: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    refused("reconstruct", small / "images", "-o", tmp_path / "out")
+
+
+def test_a_truncated_video_is_reconstructed_as_far_as_it_goes(tmp_path: Path) -> None:
+    film = write_small(tmp_path / "film", "mp4", frames=24) / "video.mp4"
+    data = film.read_bytes()
+    film.write_bytes(data[: len(data) * 2 // 3])
+    done = geoweaver("reconstruct", film, "-o", tmp_path / "out", *OPTIONS, "--outputs", "cameras")
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
+
+
+def test_broken_images_keep_their_places_and_are_not_trusted(tmp_path: Path, small: Path) -> None:
+    shutil.copytree(small / "images", tmp_path / "images")
+    names = sorted((tmp_path / "images").iterdir())
+    names[5].write_bytes(b"no picture")
+    names[9].write_bytes(names[9].read_bytes()[:200])
+    done = geoweaver(
+        "reconstruct", tmp_path / "images", "-o", tmp_path / "out", *OPTIONS, "--outputs", "cameras"
+    )
+    assert done.returncode == 0, done.stderr
+    run = json.loads((tmp_path / "out/run.json").read_text())
+    assert run["frames"]["total"] == FRAMES
+    untrusted = {row["frame"]: row["reason"] for row in run["untrusted"]}
+    assert {5, 9} <= set(untrusted) and "cannot be read" in untrusted[5]
+    rows = (tmp_path / "out/trajectory.tum").read_text().splitlines()
+    assert [float(row.split()[0]) for row in rows] == list(range(FRAMES))
+
+
+def test_wrong_options_are_refused_before_anything_is_computed(tmp_path: Path, small: Path) -> None:
+    for options in (("--prior", "nonsense"), ("--matcher", "nonsense"), ("--retriever", "nonsense"),
+                    ("--chunk-size", "1"), ("--stride", "0"), ("--known-distance", "1,2"),
+                    ("--intrinsics", "1,2"), ("--masks", tmp_path / "none"), ("--scale", "-1")):  # fmt: skip
+        refused("reconstruct", small / "images", "-o", tmp_path / "out", *options)
+    assert not (tmp_path / "out/run.json").exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], capture_output=True)
+    if made.returncode:
+        pytest.skip("this machine lets nobody mount a small disk")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=False)
+
+
+def test_a_full_disk(small: Path, small_disk: Path) -> None:
+    said = refused("reconstruct", small / "images", "-o", small_disk / "out", *OPTIONS)
+    assert "space" in said.lower() or "disk" in said.lower()
+    assert not (small_disk / "out/run.json").exists()

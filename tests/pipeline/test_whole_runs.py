@@ -1,0 +1,124 @@
+"""From pixels to a run folder, by the command that users type."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from small_sequence import FRAMES, OPTIONS, geoweaver
+
+from geoweaver.evaluation.scores import score_trajectory
+from geoweaver.finished import load_run
+from geoweaver.formats.ply import read_ply
+from geoweaver.formats.trajectory import read_trajectory
+
+pytestmark = pytest.mark.slow
+
+
+def files_and_times(folder: Path) -> dict[str, int]:
+    return {str(p.relative_to(folder)): p.stat().st_mtime_ns for p in folder.rglob("*.safetensors")}
+
+
+def test_a_run_leaves_what_the_contract_names(finished: Path) -> None:
+    for name in ("run.json", "trajectory.tum", "colmap/sparse/0/images.bin", "colmap/images",
+                 "transforms.json", "points.ply", "depth", "report.html", "work"):  # fmt: skip
+        assert (finished / name).exists(), name
+    run = json.loads((finished / "run.json").read_text())
+    assert run["frames"]["total"] == FRAMES == len((finished / "trajectory.tum").read_text().splitlines())
+    keys = {
+        "version",
+        "config",
+        "frames",
+        "untrusted",
+        "rejected_edges",
+        "stages",
+        "seconds_total",
+        "peak_rss_bytes",
+    }
+    assert keys <= set(run)
+    assert {
+        "name",
+        "seconds",
+        "iterations",
+        "objective_start",
+        "objective_end",
+        "median_px",
+        "why_stopped",
+    } <= set(run["stages"][-1])
+    assert len(read_ply(finished / "points.ply")) > 1000
+
+
+def test_the_cameras_are_right(finished: Path, small: Path) -> None:
+    truth = read_trajectory(small / "groundtruth.tum")
+    scores = score_trajectory(read_trajectory(finished), truth)
+    way = float(truth.cam_from_world.centre.diff(dim=0).norm(dim=-1).sum())
+    assert scores.ate < 0.03 * way and scores.auc30 > 80
+
+
+def test_the_same_command_again_computes_nothing_and_gives_the_same_bytes(
+    finished: Path, small: Path
+) -> None:
+    before, cameras = files_and_times(finished), (finished / "trajectory.tum").read_bytes()
+    cloud = (finished / "points.ply").stat().st_mtime_ns
+    assert geoweaver("reconstruct", small / "images", "-o", finished, *OPTIONS).returncode == 0
+    assert files_and_times(finished) == before
+    assert (finished / "trajectory.tum").read_bytes() == cameras
+    assert (finished / "points.ply").stat().st_mtime_ns == cloud
+
+
+def test_a_changed_option_recomputes_what_depends_on_it(finished: Path, small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(finished, out)
+    before = set(files_and_times(out))
+    options = (*OPTIONS, "--seed", "3", "--outputs", "cameras")
+    assert geoweaver("reconstruct", small / "images", "-o", out, *options).returncode == 0
+    new = {name.split("/")[1] for name in set(files_and_times(out)) - before}
+    assert new <= {"weave", "result"} and new
+
+
+def test_two_workers_give_the_same_bytes(finished: Path, small: Path, tmp_path: Path) -> None:
+    options = (*OPTIONS[2:], "--workers", "2", "--outputs", "cameras")
+    assert geoweaver("reconstruct", small / "images", "-o", tmp_path / "two", *options).returncode == 0
+    assert (tmp_path / "two/trajectory.tum").read_bytes() == (finished / "trajectory.tum").read_bytes()
+
+
+def test_a_moved_run_can_be_read(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "elsewhere")
+    run = load_run(tmp_path / "elsewhere")
+    frame = run.depths.frames[3]
+    depth = run.depths.read(frame)
+    assert float((depth.depth > 0).float().mean()) > 0.5
+    assert run.frames.pixels is not None and run.frames.pixels.read(frame).ndim == 3
+    assert len(run.matches.read(0)) and len(run.features.read(frame))
+    assert [v.name for v in run.views] == ["Stage 1", "Stage 2", "Stage 3"]
+
+
+def test_depth_agrees_with_the_cameras(finished: Path, small: Path) -> None:
+    """A pixel lifted by the final depth and seen by a neighbour lands on that neighbour's depth."""
+    run = load_run(finished)
+    one, two = run.depths.frames[4], run.depths.frames[5]
+    a, b = run.depths.read(one), run.depths.read(two)
+    from geoweaver.geometry.camera import lift, pixel_centres, project_with_depth
+
+    height, width = a.depth.shape
+    pixel = pixel_centres(width, height).reshape(-1, 2)
+    sure = ((a.depth > 0) & (a.confidence > a.confidence.median())).reshape(-1)
+    local = lift(pixel[sure], a.depth.double().reshape(-1)[sure], a.intrinsics)
+    cameras = run.result.cam_from_world
+    seen, z = project_with_depth((cameras[two] @ cameras[one].inverse()).act(local), b.intrinsics)
+    x, y = seen[:, 0].floor().long(), seen[:, 1].floor().long()
+    inside = (x >= 0) & (y >= 0) & (x < width) & (y < height) & (z > 0)
+    there = b.depth.double()[y[inside], x[inside]]
+    error = ((there - z[inside]).abs() / z[inside])[there > 0]
+    assert float(error.median()) < 0.03
+
+
+def test_metres_from_a_known_distance(finished: Path, small: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    truth = read_trajectory(small / "groundtruth.tum").cam_from_world.centre
+    metres = float((truth[12] - truth[1]).norm())
+    known = ("--known-distance", f"1,12,{metres}", "--outputs", "cameras")
+    done = geoweaver("reconstruct", small / "images", "-o", tmp_path / "run", *OPTIONS, *known)
+    assert done.returncode == 0, done.stderr
+    centres = read_trajectory(tmp_path / "run").cam_from_world.centre
+    assert float((centres[12] - centres[1]).norm()) == pytest.approx(metres, rel=1e-6)
