@@ -22,7 +22,9 @@ from geoweaver.assembly.chunk_alignment import (
     chunk_problem,
     first_of_each,
 )
-from geoweaver.assembly.frame_refinement import FrameRefinementConfig, frame_problem, refine_frames
+from geoweaver.assembly.frame_problem import frame_problem
+from geoweaver.assembly.frame_refinement import refine_frames
+from geoweaver.assembly.frame_settings import FrameRefinementConfig
 from geoweaver.assembly.frames_start import start_frames
 from geoweaver.assembly.pairs import PairMatches, select_pairs
 from geoweaver.assembly.sequential import initialise_chunks

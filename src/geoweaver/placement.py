@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from geoweaver.assembly.frame_refinement import corrected_intrinsics
+from geoweaver.assembly.frame_problem import corrected_intrinsics
 from geoweaver.assembly.frames_start import interpolate_cameras
 from geoweaver.datatypes import Frames, Reconstruction
 from geoweaver.weave import Woven

@@ -10,13 +10,9 @@ from torch import Tensor
 
 from geoweaver.assembly.alignment import AlignmentConfig, align_with_loops
 from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig
-from geoweaver.assembly.frame_refinement import (
-    FrameRefinementConfig,
-    FrameSetup,
-    frame_problem,
-    paper_phases,
-    refine_frames,
-)
+from geoweaver.assembly.frame_problem import FrameSetup, frame_problem
+from geoweaver.assembly.frame_refinement import refine_frames
+from geoweaver.assembly.frame_settings import FrameRefinementConfig, paper_phases
 from geoweaver.assembly.frames_start import FrameStart, start_frames
 from geoweaver.assembly.links import LinkConfig
 from geoweaver.assembly.loops import LoopConfig, fitting_pairs, long_range_pairs

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig
-from geoweaver.assembly.frame_refinement import FrameRefinementConfig, frame_problem
+from geoweaver.assembly.frame_problem import frame_problem
+from geoweaver.assembly.frame_settings import FrameRefinementConfig
 from geoweaver.errors import ConfigError
 from geoweaver.weave import WeaveConfig, paper_config
 from tests.assembly.test_problems import frame_setup

@@ -12,7 +12,9 @@ from geoweaver.assembly.chunk_alignment import (
     chunk_problem,
     first_of_each,
 )
-from geoweaver.assembly.frame_refinement import FrameRefinementConfig, frame_problem, refine_frames
+from geoweaver.assembly.frame_problem import frame_problem
+from geoweaver.assembly.frame_refinement import refine_frames
+from geoweaver.assembly.frame_settings import FrameRefinementConfig
 from geoweaver.assembly.frames_start import start_frames
 from geoweaver.assembly.pairs import group_pairs
 from geoweaver.assembly.stopping import StopRule

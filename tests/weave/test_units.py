@@ -6,7 +6,8 @@ from functools import cache
 import pytest
 import torch
 
-from geoweaver.assembly.frame_refinement import FrameRefinementConfig, frame_problem
+from geoweaver.assembly.frame_problem import frame_problem
+from geoweaver.assembly.frame_settings import FrameRefinementConfig
 from geoweaver.geometry import SE3
 from geoweaver.weave import Woven
 from tests.assembly.test_problems import frame_setup, shaken

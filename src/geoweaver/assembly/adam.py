@@ -22,7 +22,7 @@ from geoweaver.geometry.so3 import matrix_from_6d, r6_from_matrix
 
 if TYPE_CHECKING:
     from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig, ChunkProblem
-    from geoweaver.assembly.frame_refinement import FrameProblem
+    from geoweaver.assembly.frame_problem import FrameProblem
 
 
 def align(

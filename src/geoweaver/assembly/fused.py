@@ -3,13 +3,14 @@
 Each pair is summed by one thread in its own order, so the bytes do not depend on the number of threads.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from geoweaver.assembly.fused_loops import measure_rows, sum_pairs, sum_signed_gradients
+from geoweaver.assembly.fused_loops import measure_rows, sum_error_forces, sum_pairs
 from geoweaver.assembly.kernel import Kernel
 from geoweaver.assembly.pairs import Normalisation, Objective, PairGeometry, PairMatches
 from geoweaver.assembly.residuals import PairSums
@@ -40,19 +41,36 @@ def accumulate(
     )
 
 
-def signed_gradients(
-    matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int,
-    alike: tuple[float, int], draws: int,
-) -> Tensor:  # fmt: skip
-    """Each pair's gradient (P n draws, at most 64) with a random sign for every cell of every few frames.
+@dataclass(frozen=True)
+class ErrorModel:
+    """Random errors that are alike within a region, and one standard deviation large."""
 
-    Matches that read one cell (side alike[0] pixels) of the same alike[1] frames get one sign, in all pairs.
+    depth: float
+    """Relative error of a depth."""
+    pixel: float
+    """Error of a match in pixels, along each axis."""
+    region: float
+    """Side (pixels) of the cells in which depth errs alike."""
+    cell: float
+    """Side (pixels) of the cells in which the matches of a pair err alike."""
+    draws: int
+    """Sign patterns, at most 64."""
+
+
+def error_forces(
+    matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int,
+    run: Tensor, model: ErrorModel,
+) -> Tensor:  # fmt: skip
+    """How random errors pull at each pair (P n draws); depth errs alike in frames of the same `run` (F).
+
+    Signs are hashed from frames and cells: they depend on no order and no thread.
     """
-    out = np.zeros((len(matches), parameters, draws))
-    sum_signed_gradients(
+    out = np.zeros((len(matches), parameters, model.draws))
+    sum_error_forces(
         *_columns(matches), *_estimate(geometry), norm.pixels.numpy(), norm.points.numpy(),
         _settings(objective.pixels), _settings(objective.points), objective.both_directions, parameters,
-        matches.observation_i.numpy() // alike[1], matches.observation_j.numpy() // alike[1], alike[0], out,
+        run[matches.observation_i].numpy(), run[matches.observation_j].numpy(),
+        model.region, model.cell, model.depth, model.pixel, out,
     )  # fmt: skip
     return torch.from_numpy(out)
 

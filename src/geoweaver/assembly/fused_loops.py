@@ -1,4 +1,4 @@
-"""Loops over pairs under numba, pairs in parallel: sums, signed sums and errors of their matches."""
+"""Loops over pairs under numba, pairs in parallel: sums, random errors' forces, residuals."""
 
 import math
 from typing import Any
@@ -55,17 +55,24 @@ def _hash(frame: int, x: int, y: int) -> Any:
     return h ^ (h >> np.uint64(31))
 
 
+@njit(cache=True)
+def _sign(bits: Any, draw: int) -> float:
+    return 1.0 if (bits >> np.uint64(draw)) & np.uint64(1) else -1.0
+
+
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def sum_signed_gradients(
+def sum_error_forces(
     start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any,
     zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
-    c2: Any, c3: Any, k2: Any, k3: Any, both: bool, n: int, frame_i: Any, frame_j: Any, cell: float, out: Any,
+    c2: Any, c3: Any, k2: Any, k3: Any, both: bool, n: int,
+    region_i: Any, region_j: Any, wide: float, cell: float, deep: float, off: float, out: Any,
 ) -> None:  # fmt: skip
+    """J^T W (change of the residuals) for random errors: of depth by regions, of matches by cells."""
     draws = out.shape[2]
     for p in prange(len(start) - 1):
         scratch, J = np.zeros((6, 3)), np.zeros((7, LANES))
         D, Dj, DY = np.zeros((3, LANES)), np.zeros((3, LANES)), np.zeros((3, LANES))
-        e, pull, bend = np.zeros(7), np.zeros(7), np.zeros(7)
+        e, pull, bend, weighed = np.zeros(7), np.zeros(7), np.zeros(7), np.zeros((4, n))
         for m in range(start[p], start[p + 1]):
             if w[m] <= 0.0:
                 continue
@@ -74,18 +81,31 @@ def sum_signed_gradients(
                 zs[p], zR[p], zt[p], Ki[p], Kj[p], aff[p],
                 k2, k3, both, n, scratch, D, Dj, DY, J, e, pull, bend,
             )  # fmt: skip
-            from_i = _hash(frame_i[p], int(ui[m, 0] / cell), int(ui[m, 1] / cell))
-            from_j = _hash(frame_j[p], int(uj[m, 0] / cell), int(uj[m, 1] / cell))
-            for r in range(n):
-                back = pull[2] * e[2] * J[2, r] + pull[3] * e[3] * J[3, r]
-                fore = pull[0] * e[0] * J[0, r] + pull[1] * e[1] * J[1, r]
-                for k in range(4, 7):
-                    fore += pull[k] * e[k] * J[k, r]
-                for d in range(draws):
-                    shift = np.uint64(d)
-                    sign_i = 1.0 if (from_i >> shift) & np.uint64(1) else -1.0
-                    sign_j = 1.0 if (from_j >> shift) & np.uint64(1) else -1.0
-                    out[p, r, d] += sign_i * fore + sign_j * back
+            _weigh_errors(J, bend, deep * aff[p, 0], deep * aff[p, 2], off, weighed)
+            from_i = _hash(region_i[p], int(ui[m, 0] / wide), int(ui[m, 1] / wide))
+            from_j = _hash(region_j[p], int(uj[m, 0] / wide), int(uj[m, 1] / wide))
+            along = _hash(-1 - 2 * p, int(ui[m, 0] / cell), int(ui[m, 1] / cell))
+            across = _hash(-2 - 2 * p, int(ui[m, 0] / cell), int(ui[m, 1] / cell))
+            for d in range(draws):
+                a, b, x, y = _sign(from_i, d), _sign(from_j, d), _sign(along, d), _sign(across, d)
+                for r in range(n):
+                    out[p, r, d] += (
+                        a * weighed[0, r] + b * weighed[1, r] + x * weighed[2, r] + y * weighed[3, r]
+                    )
+
+
+@njit(cache=True)
+def _weigh_errors(J: Any, bend: Any, deep_i: float, deep_j: float, off: float, out: Any) -> None:
+    """J^T W dr for each error of a match: the two depths (relative), and the matched pixel in x and y."""
+    for r in range(out.shape[1]):
+        out[0, r], out[1, r] = 0.0, 0.0
+        for k in range(7):
+            stiff = bend[k] * J[k, r]
+            out[0, r] += stiff * J[k, 7] * deep_i
+            out[1, r] += stiff * J[k, 9] * deep_j
+        # what is seen further right in j lands further right from j in i, and further left from i in j
+        out[2, r] = off * (bend[2] * J[2, r] - bend[0] * J[0, r])
+        out[3, r] = off * (bend[3] * J[3, r] - bend[1] * J[1, r])
 
 
 @njit(parallel=True, cache=True)

@@ -1,23 +1,29 @@
 """How far each camera can be believed: its uncertainty from the data, and in words what speaks against it.
 
-The uncertainty is a wild bootstrap of the last linear system. Matches that read the same region of
-neighbouring frames err together, since a prior repeats its depth errors there: each such region gets one
-random sign, its gradients are flipped by it, and the system answers with how the cameras would have moved.
-What a similarity of the whole map explains is taken out: no reference could see it.
+The uncertainty propagates two kinds of error through the last linear system: the prior's depth, which errs
+alike over a region of the image and some frames on end, and the matches, which err alike in a cell of an
+edge. Their sizes are measured on the sequence itself, their signs are drawn at random, and the system answers
+with how the cameras would move. What a similarity of the whole explains is taken out: no reference sees it.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.assembly.frame_refinement import FrameProblem
-from geoweaver.assembly.fused import row_errors, signed_gradients
-from geoweaver.assembly.pairs import PairMatches
+from geoweaver.assembly.frame_problem import FrameProblem
+from geoweaver.assembly.fused import ErrorModel, error_forces, row_errors
+from geoweaver.assembly.pairs import PairGeometry, PairMatches
 from geoweaver.datatypes import FrameState
 from geoweaver.geometry import SE3
 from geoweaver.geometry.so3 import hat
+
+_MEDIAN_OF_NORMAL = 0.6745
+"""Median of |x| for a standard normal x."""
+_MEDIAN_OF_RAYLEIGH = 1.1774
+"""Median length of a plane vector whose two parts are standard normal."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +32,14 @@ class TrustConfig:
 
     cell: float = 16.0
     """Side (pixels) of the cells whose matches count as one piece of evidence in an edge."""
-    alike_width: float = 0.125
-    """Share of the image width over which a prior's depth errs alike: such a cell gets one sign."""
-    alike_frames: int = 8
-    """Neighbouring frames over which it does."""
+    alike_width: float = 0.15
+    """Share of the image width over which a prior's depth errs alike."""
+    alike_frames: int = 14
+    """Frames on end over which it does, within a chunk."""
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
-    inflation: tuple[float, float] = (7.4, 5.6)
-    """Factors on the sigmas of centre and rotation, calibrated on synthetic worlds: the re-weighted system
-    is about twice as stiff as the objective, and priors err alike over more than a cell."""
+    inflation: tuple[float, float] = (1.0, 1.0)
+    """Factors on the sigmas of centre and rotation, calibrated on synthetic worlds."""
     least_cells: int = 20
     """Independent inlier cells that a frame's pose must rest on."""
     inlier_share: float = 0.25
@@ -144,12 +149,14 @@ def frame_sigma(
     if not problem.matches.rows:
         return torch.full((len(problem.setup.group), 2), torch.inf, dtype=torch.float64)
     geometry = problem.geometry(state)
-    alike = (config.alike_width * size[0], config.alike_frames)
-    signed = signed_gradients(
-        problem.matches, geometry, problem.objective, problem.norm, problem.parameters, alike, config.draws
-    )
+    frame = torch.arange(len(problem.setup.group))
+    run = frame // config.alike_frames + len(frame) * problem.setup.part
+    forces = error_forces(
+        problem.matches, geometry, problem.objective, problem.norm, problem.parameters, run,
+        measured_errors(problem, geometry, size, config),
+    )  # fmt: skip
     _, system = problem.linearise(state)
-    right = problem.expand(state, geometry.z, signed)
+    right = problem.expand(state, geometry.z, forces)
     answer = torch.from_numpy(system.solve_many(1e-6, right.numpy(), 1e-2))
     frames = len(problem.setup.group)
     delta = answer[: 8 * frames].reshape(frames, 8, config.draws).permute(2, 0, 1)
@@ -159,6 +166,27 @@ def frame_sigma(
     shift, turn = _without_gauge(state.cam_from_world, shift, turn, 0.05 * float(problem.setup.unit.median()))
     rms = [x.square().sum(-1).mean(0).sqrt() for x in (shift, turn)]
     return torch.tensor(config.inflation, dtype=torch.float64) * torch.stack(rms, -1)
+
+
+def measured_errors(
+    problem: FrameProblem, geometry: PairGeometry, size: tuple[int, int], config: TrustConfig
+) -> ErrorModel:
+    """How large the errors of depth and matches are, from what the solution leaves of them.
+
+    Depth is compared in pairs so far apart in time that its errors are not alike, matches in the quarter
+    of the pairs that agree best: there depth has little say.
+    """
+    matches = problem.matches
+    pixels, points = row_errors(matches, geometry)
+    pair = matches.pair_of_row
+    apart = (matches.observation_j - matches.observation_i).abs() > config.alike_frames
+    known = points.isfinite()
+    far = known & apart[pair]
+    used = far if bool(far.any()) else known
+    depth = float(points[used].median()) / (_MEDIAN_OF_NORMAL * 2**0.5) if bool(used.any()) else 0.0
+    finest = float(np.quantile([np.median(r) for r in np.split(pixels, matches.start[1:-1]) if len(r)], 0.25))
+    pixel = min(finest / _MEDIAN_OF_RAYLEIGH, config.pixel_tolerance * max(size))
+    return ErrorModel(depth, pixel, config.alike_width * size[0], config.cell, config.draws)
 
 
 def _without_gauge(
