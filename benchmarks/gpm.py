@@ -1,22 +1,17 @@
 """`python -m benchmarks.gpm`: seconds and peak memory of the GPM per chunk, each case in a fresh process."""
 
-import json
 import multiprocessing
 import os
-import platform
 import resource
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import torch
 import tyro
 
-_RESULTS = Path(__file__).parent / "results" / "gpm.json"
+from benchmarks.harness import print_table, saved_rows, write_results
+
 _REFERENCE = {("da3-small", 4): ("7.3-8.1", 0.84), ("da3-base", 4): ("16-20", 1.7)}
 """CPU seconds and GB of Depth Anything 3's own code, all branches, on two cores of an EPYC."""
 
@@ -34,7 +29,6 @@ class Options:
     threads: int = 2
     repeat: int = 1
     """Runs per case; the fastest counts."""
-    out: Path = _RESULTS
 
 
 @dataclass(frozen=True)
@@ -88,37 +82,16 @@ def in_own_process(options: Options, family: str, views: int) -> Row:
         return pool.submit(measure, options, family, views).result()
 
 
-def machine() -> dict[str, Any]:
-    """What the figures depend on."""
-    load = round(os.getloadavg()[0], 1)
-    return {
-        "processor": platform.machine(),
-        "cores": os.cpu_count(),
-        "torch": torch.__version__,
-        "load": load,
-    }
-
-
 def main() -> None:
-    """Measure the cases, print a table, write JSON."""
+    """Measure the cases, print a table, write JSON after each: the long ones may be stopped."""
     options = tyro.cli(Options, config=(tyro.conf.FlagCreatePairsOff,))
-    command = " ".join(["python", "-m", "benchmarks.gpm", *sys.argv[1:]])
-    host = machine()
-    print("family       views  seconds   CPU s  encoder   head  peak GB  reference CPU s, GB")
-    rows = []
-    for family in options.families:
-        for views in options.views:
-            row = in_own_process(options, family, views)
-            rows.append(asdict(row))
-            figures = (
-                f"{row.seconds:>9}{row.cpu_seconds:>8}{row.encoder_cpu_seconds:>9}{row.head_cpu_seconds:>7}"
-            )
-            reference = f"{row.reference_cpu_seconds or '-'}, {row.reference_peak_gb or '-'}"
-            print(f"{family:<12}{views:>6}{figures}{row.peak_gb:>9}  {reference}", flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    content = {"command": command, "date": date, "machine": host, "rows": rows}
-    options.out.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    cases = [(family, views) for family in options.families for views in options.views]
+    rows = [row for row in saved_rows("gpm") if (row["family"], row["views"]) not in cases]
+    for family, views in cases:
+        rows.append({**asdict(in_own_process(options, family, views)), "load": round(os.getloadavg()[0], 1)})
+        print_table(rows[-1:])
+        rows.sort(key=lambda row: (-len(row["family"]), row["family"], row["views"]))
+        write_results("gpm", rows)
 
 
 if __name__ == "__main__":
