@@ -105,9 +105,18 @@ def test_results_that_the_readme_quotes_exist() -> None:
 
 
 @pytest.mark.slow
-def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_readme_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from geoweaver.synth.clips import ClipOptions, make_clip
+    from geoweaver.synth.sequence import Output, write_sequence
+    from geoweaver.synth.world import build_world
+
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert blocks
+    clip = make_clip(build_world("tabletop"), ClipOptions(frames=12, laps=0.14, size=(192, 108)))
+    write_sequence(clip, tmp_path, Output(images="mp4", depth="none"))
+    monkeypatch.chdir(tmp_path)
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     assert capsys.readouterr().out
