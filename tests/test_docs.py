@@ -2,6 +2,8 @@
 
 import importlib
 import re
+import subprocess
+import sys
 from functools import reduce
 from pathlib import Path
 
@@ -120,3 +122,13 @@ def test_the_example_of_the_readme_runs(
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     assert capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    assert "external" not in built.stderr and (tmp_path / "site/index.html").exists()
