@@ -12,6 +12,9 @@ from geoweaver.synth.simulated_graph import GraphChoice
 from geoweaver.synth.simulated_sequence import Errors, sequence_truth, simulate_scene
 from geoweaver.weave import WeaveConfig
 
+CASES = [*((m, 0.0) for m in (0.2, 0.4, 0.6)), *((0.0, e) for e in (0.15, 0.3, 0.5)), (0.4, 0.3)]
+"""Shares of wrong matches and of wrong long-range edges."""
+
 
 def run_one(
     sequence: str, frames: int, wrong_matches: float, wrong_edges: float, seed: int
@@ -39,11 +42,12 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for sequence in options.sequences:
         clean = run_one(sequence, options.frames, 0.0, 0.0, 0)
-        cases = [(m, 0.0) for m in (0.2, 0.4, 0.6)] + [(0.0, e) for e in (0.15, 0.3, 0.5)] + [(0.4, 0.3)]
-        for row in [clean] + [run_one(sequence, options.frames, m, e, 0) for m, e in cases]:
+        rows.append({**clean, "times_clean": 1.0})
+        for matches, edges in CASES:
+            row = run_one(sequence, options.frames, matches, edges, 0)
             rows.append({**row, "times_clean": row["ate"] / clean["ate"]})
             print_table(rows[-1:])
-        write_results("outliers", rows)
+            write_results("outliers", rows)
     print_table(rows)
 
 
