@@ -35,7 +35,7 @@ def vit_footprint(dim: int, size: tuple[int, int], features: int, weights: int, 
     """A ViT with a dense head: tokens of all views at once, the head's maps for a block of views only."""
     pixels = size[0] * size[1]
     tokens = pixels // 196 + 1
-    # queries, keys, values, the MLP's four, four taps of two, and copies: da3-small takes 37 MB a view of 280x504
+    # queries, keys, values, MLP, taps and copies: da3-small takes 37 MB for a view of 280x504
     attended = 30 * 4 * dim * tokens
     dense = 4 * pixels * (features + 64)
     return Footprint(weights + 150_000_000 + block * dense, attended + 6 * 4 * pixels)
