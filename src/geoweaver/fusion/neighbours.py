@@ -12,6 +12,8 @@ _STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Places before and after in the sequence that are looked at."""
 _NEAREST, _EVERY = 96, 4
 """Of so many nearest cameras every fourth is looked at: the nearest of a slow video are all alike."""
+_BESIDE = 2
+"""Places before and after that are always neighbours: they alone see what is seen only for a moment."""
 _SAME_SURFACE = 0.25
 """Relative difference of coarse depth up to which two views may see the same surface."""
 _GOOD_ANGLE = np.radians(6.0)
@@ -70,15 +72,18 @@ def _choose(
     candidates: Int[np.ndarray, "c"],
     count: int,
 ) -> list[int]:
-    """Greedy: each next view adds most where few see, and stands apart from those already chosen."""
+    """Next in time first; then each adds most where few see, and stands apart from those already chosen."""
     if not len(candidates):
         return []
     worth = _worth(survey, centre, row, candidates)
     covered = np.zeros(worth.shape[1])
     apart = np.ones(len(candidates))
     chosen: list[int] = []
+    beside = np.abs(candidates - row) <= _BESIDE
     for _ in range(min(count, len(candidates))):
         gain = apart * (worth / (1 + covered)).sum(1)
+        next_to = beside & (apart > 0) & (gain > 0)
+        gain = np.where(next_to, gain, 0) if next_to.any() else gain
         best = int(gain.argmax())
         if gain[best] < _WORTH * worth.shape[1] * _LEAST:
             break
