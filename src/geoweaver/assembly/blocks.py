@@ -140,7 +140,8 @@ class TwoLevel:
         self.frames, self.extra = N * b, system.damping(factor)
         part = system.coarse.part.numpy()
         matrix = system.matrix.tocsr()
-        order = np.argsort(part, kind="stable")
+        moving = system.free.any(1).numpy().nonzero()[0]
+        order = moving[np.argsort(part[moving], kind="stable")]
         bounds = np.searchsorted(part[order], np.arange(part.max() + 2))
         self.parts = []
         for first, last in pairwise(bounds):

@@ -113,7 +113,9 @@ class FrameProblem:
         off = torch.zeros(len(pair), 8, 8, dtype=H.dtype).index_add_(0, which, cross)
         border, corner, corner_gradient = self._border(H, g, to_i, to_j)
         self._add_priors(state, diagonal, gradient, corner, corner_gradient)
-        free = torch.ones(F, 8, dtype=torch.bool)
+        # frames without a match stay where they are: a video has many, and they would fill the linear system
+        free = torch.zeros(F, 8, dtype=torch.bool)
+        free[i] = free[j] = True
         free[self.setup.held, :6] = False
         coarse = Coarse(self.setup.part, similarity_basis(state, self.setup))
         return BlockSystem(diagonal, pair, off, gradient, border, corner, corner_gradient, free, coarse)
