@@ -15,10 +15,10 @@ class Clock:
         self.begun = self.last = time.perf_counter()
         self.laps: list[StageReport] = []
 
-    def lap(self, name: str) -> None:
-        """What took so long since the last lap."""
+    def lap(self, name: str, notes: tuple[str, ...] = ()) -> None:
+        """What took so long since the last lap, and what there is to know of it."""
         now = time.perf_counter()
-        self.laps.append(StageReport(name, why_stopped="done", seconds=now - self.last))
+        self.laps.append(StageReport(name, why_stopped="done", seconds=now - self.last, notes=notes))
         log.info("%s: %.1f s", name, now - self.last)
         self.last = now
 

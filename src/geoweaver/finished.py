@@ -17,10 +17,11 @@ from geoweaver.features import FeatureConfig, FrameFeatures
 from geoweaver.formats.files import is_file, place
 from geoweaver.formats.json_document import read_json
 from geoweaver.formats.run_folder import EXPECTED
-from geoweaver.frames import FramesConfig, open_frames
+from geoweaver.frames import FramesConfig, open_frames, rectify_frames
 from geoweaver.frames.kept import KeptPixels
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import resize_intrinsics
+from geoweaver.geometry.distortion import Lens
 from geoweaver.placement import place_frames
 from geoweaver.results import DepthMap, FinishedRun, StageView
 from geoweaver.stage_views import stage_views
@@ -143,12 +144,18 @@ class RunMatches:
 class RunInput:
     """The recording that a run was made from, opened when somebody first asks for what the folder lacks."""
 
-    def __init__(self, input: Path, options: FramesConfig, digests: tuple[str, ...]) -> None:
-        self.input, self.options, self.digests = input, options, digests
+    def __init__(
+        self, input: Path, options: FramesConfig, digests: tuple[str, ...], cameras: tuple[Camera, ...]
+    ) -> None:
+        self.input, self.options, self.digests, self.cameras = input, options, digests, cameras
 
     @cached_property
     def _opened(self) -> Any:
         frames = open_frames(self.input, self.options)
+        lenses = [_lens(camera) for camera in self.cameras]
+        # a run without calibration may have found the lenses itself
+        if len(lenses) == len(frames.cameras) and lenses != [_lens(camera) for camera in frames.cameras]:
+            frames = rectify_frames(frames, lenses, self.options)
         if frames.digests != self.digests:
             raise InputError(
                 f"{place(self.input)} has changed since the run: run geoweaver reconstruct again"
@@ -164,6 +171,10 @@ class RunInput:
         """Upright, at the original size, not rectified."""
         image: np.ndarray = self._opened.read_original(frame)
         return image
+
+
+def _lens(camera: Camera) -> Lens:
+    return Lens(camera.model, camera.params, (camera.width, camera.height))
 
 
 def load_run(folder: Path) -> FinishedRun:
@@ -182,7 +193,7 @@ def load_run(folder: Path) -> FinishedRun:
 def open_saved(folder: Path, saved: SavedRun, store: Store, summary: dict[str, Any]) -> FinishedRun:
     """A run's nouns over the artifacts in its store."""
     options = frames_config(summary["config"]["frames"])
-    source = RunInput(Path(summary["input"]), options, saved.digests)
+    source = RunInput(Path(summary["input"]), options, saved.digests, saved.cameras)
     frames = Frames(
         saved.names, saved.timestamps, saved.camera, saved.keyframe, saved.cameras, saved.size,
         KeptPixels(source, store, saved.digests), None, saved.broken, saved.digests,

@@ -17,6 +17,7 @@ from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.outputs import OutputConfig, write_outputs
 from geoweaver.priors import find_prior
+from geoweaver.priors.lens import LensConfig
 from geoweaver.scale import KnownScale
 from geoweaver.stages import (
     MatchShards,
@@ -27,6 +28,7 @@ from geoweaver.stages import (
     view_graph,
 )
 from geoweaver.store import NOT_IN_KEY, PriorStore, Store, artifact_key, cached_noun, digest_of
+from geoweaver.straightening import straighten
 from geoweaver.weave import WeaveConfig, weave
 
 VERSION = 1
@@ -39,6 +41,7 @@ class Config:
 
     frames: FramesConfig = field(default_factory=FramesConfig)
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
+    lens: LensConfig = field(default_factory=LensConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
     graph: GraphConfig = field(default_factory=GraphConfig)
     weave: WeaveConfig = field(default_factory=lambda: WeaveConfig(SamplingConfig(max_per_pair=2000)))
@@ -77,8 +80,10 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         engine = find_engine(config.engine, workers, config.address)
         frames = open_frames(input, config.frames)
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
-        frames = keep_pixels(frames, store, engine)
         clock.lap("frames")
+        frames = straighten(frames, config.frames, config.lens, config.features, store, engine)
+        clock.lap("lens", frames.notes)
+        frames = keep_pixels(frames, store, engine)
         features = compute_features(frames, store, config.features, engine)
         clock.lap("features")
         chunks = cut_chunks(frames, features, store, engine, config.chunk_size, config.fixed_stride)

@@ -39,6 +39,8 @@ class Options:
     """Keyframes per chunk; neighbours share one."""
     intrinsics: str | None = None
     """fx,fy,cx,cy[,k1,k2,p1,p2] in pixels of the original images, or a cameras.txt or transforms.json."""
+    lens: Literal["auto", "pinhole"] = "auto"
+    """Without intrinsics. auto: distortion is looked for and removed; pinhole: images stay as they are."""
     masks: Path | None = None
     """Folder of masks named like the images: black pixels are ignored."""
     timestamps: Path | None = None
@@ -97,6 +99,7 @@ def make_config(options: Options) -> "Config":
     from geoweaver.frames import FramesConfig, KeyframeConfig
     from geoweaver.outputs import OutputConfig
     from geoweaver.pipeline import Config
+    from geoweaver.priors.lens import LensConfig
     from geoweaver.quality import with_quality
     from geoweaver.scale import parse_scale
 
@@ -106,7 +109,8 @@ def make_config(options: Options) -> "Config":
     )  # fmt: skip
     paper = options.preset == "paper"
     config = Config(
-        frames=frames, keyframes=KeyframeConfig("all" if paper else options.keyframes),
+        frames=frames, lens=LensConfig(options.lens),
+        keyframes=KeyframeConfig("all" if paper else options.keyframes),
         weave=_weave(options), chunk_size=options.chunk_size, fixed_stride=paper, prior=options.prior,
         matcher=options.matcher, retriever=options.retriever,
         scale=parse_scale(options.known_distance, options.scale), outputs=OutputConfig(options.outputs),

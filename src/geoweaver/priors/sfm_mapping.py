@@ -1,8 +1,8 @@
 """Incremental structure from motion of one chunk through pycolmap, in memory and with one thread."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -11,9 +11,11 @@ from jaxtyping import Float, Int
 from geoweaver.geometry import SE3
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
-_CAMERA = 1
+CAMERA = 1
+"""The one camera's number in every model."""
 FOCAL_RANGE = (0.3, 4.0)
 """In image lengths: a focal outside of this is no camera that people film with."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -55,41 +57,51 @@ def map_chunk(
     """All models that incremental mapping finds, largest first; the first pair may be imposed."""
     import pycolmap
 
+    fx, fy, cx, cy = camera.intrinsics
+    width, height = camera.size
+    model, params = ("PINHOLE", [fx, fy, cx, cy]) if camera.fixed else ("SIMPLE_PINHOLE", [fx, cx, cy])
+    written = pycolmap.Camera(camera_id=CAMERA, model=model, width=width, height=height, params=params)
+    written.has_prior_focal_length = camera.fixed
+    options = mapper_options(camera.fixed, first_pair, seed)
+    models = run_mapper(keypoints, pairs, written, options, lambda m: _read_model(m, keypoints))
+    return sorted((m for m in models if len(m)), key=len, reverse=True)
+
+
+def run_mapper(
+    keypoints: Sequence[Float[np.ndarray, "_ 2"]],
+    pairs: Sequence[VerifiedPair],
+    camera: Any,
+    options: Any,
+    read: Callable[[Any], T],
+) -> list[T]:
+    """What `read` takes from each model that pycolmap's mapper makes of matches, all of one camera."""
+    import pycolmap
+
     quiet = pycolmap.logging.minloglevel
     pycolmap.logging.minloglevel = 3  # a mapper that finds no initial pair says so in its answer
     try:
         with pycolmap.Database.open(":memory:") as database:
             _fill_database(database, keypoints, pairs, camera)
             manager = pycolmap.ReconstructionManager()
-            options = _mapper_options(camera, first_pair, seed)
             pycolmap.IncrementalPipeline(options, database, manager).run()
-            models = [_read_model(manager.get(i), keypoints) for i in range(manager.size())]
+            return [read(manager.get(i)) for i in range(manager.size())]
     finally:
         pycolmap.logging.minloglevel = quiet
-    return sorted((m for m in models if len(m)), key=len, reverse=True)
 
 
 def _fill_database(
-    database: Any,
-    keypoints: Sequence[Float[np.ndarray, "_ 2"]],
-    pairs: Sequence[VerifiedPair],
-    camera: MappingCamera,
+    database: Any, keypoints: Sequence[Float[np.ndarray, "_ 2"]], pairs: Sequence[VerifiedPair], camera: Any
 ) -> None:
     import pycolmap
 
-    fx, fy, cx, cy = camera.intrinsics
-    width, height = camera.size
-    model, params = ("PINHOLE", [fx, fy, cx, cy]) if camera.fixed else ("SIMPLE_PINHOLE", [fx, cx, cy])
-    written = pycolmap.Camera(camera_id=_CAMERA, model=model, width=width, height=height, params=params)
-    written.has_prior_focal_length = camera.fixed
-    database.write_camera(written, use_camera_id=True)
-    rig = pycolmap.Rig(rig_id=_CAMERA)
-    rig.add_ref_sensor(written.sensor_id)
+    database.write_camera(camera, use_camera_id=True)
+    rig = pycolmap.Rig(rig_id=CAMERA)
+    rig.add_ref_sensor(camera.sensor_id)
     database.write_rig(rig, use_rig_id=True)
     for position, pixels in enumerate(keypoints):
-        image = pycolmap.Image(name=f"{position:06d}", camera_id=_CAMERA, image_id=position + 1)
+        image = pycolmap.Image(name=f"{position:06d}", camera_id=CAMERA, image_id=position + 1)
         database.write_image(image, use_image_id=True)
-        frame = pycolmap.Frame(frame_id=position + 1, rig_id=_CAMERA)
+        frame = pycolmap.Frame(frame_id=position + 1, rig_id=CAMERA)
         frame.add_data_id(image.data_id)
         database.write_frame(frame, use_frame_id=True)
         database.write_keypoints(position + 1, np.asarray(pixels, np.float32))
@@ -100,7 +112,7 @@ def _fill_database(
         database.write_two_view_geometry(pair.a + 1, pair.b + 1, geometry)
 
 
-def _mapper_options(camera: MappingCamera, first_pair: tuple[int, int] | None, seed: int) -> Any:
+def mapper_options(fixed: bool, first_pair: tuple[int, int] | None, seed: int) -> Any:
     """Thresholds for short baselines and few matches: what covered whole chunks of a hand-held walk."""
     import pycolmap
 
@@ -116,8 +128,8 @@ def _mapper_options(camera: MappingCamera, first_pair: tuple[int, int] | None, s
     # a chunk is small: adjusting all of it less often costs a third less and changes nothing measurable
     options.ba_global_frames_ratio = options.ba_global_points_ratio = 1.3
     options.ba_global_max_refinements, options.ba_local_max_refinements = 2, 1
-    options.ba_refine_focal_length = not camera.fixed
-    options.mapper.abs_pose_refine_focal_length = not camera.fixed
+    options.ba_refine_focal_length = not fixed
+    options.mapper.abs_pose_refine_focal_length = not fixed
     options.min_focal_length_ratio, options.max_focal_length_ratio = FOCAL_RANGE
     if first_pair is not None:
         options.init_image_id1, options.init_image_id2 = first_pair[0] + 1, first_pair[1] + 1
@@ -136,7 +148,7 @@ def _read_model(model: Any, keypoints: Sequence[Float[np.ndarray, "_ 2"]]) -> Sp
         for at in image.get_observation_point2D_idxs():
             point_of[k, at] = row[image.points2D[at].point3D_id]
     matrices = np.array([image.cam_from_world().matrix() for image in images]).reshape(-1, 3, 4)
-    params = model.cameras[_CAMERA].params
+    params = model.cameras[CAMERA].params
     fx, fy, cx, cy = params if len(params) == 4 else (params[0], params[0], params[1], params[2])
     return SparseModel(
         np.array([image.image_id - 1 for image in images], np.int64),

@@ -85,27 +85,30 @@ def verify_pair(
     first: Float[np.ndarray, "n 2"],
     second: Float[np.ndarray, "m 2"],
     matches: Int[np.ndarray, "k 2"],
+    threshold: float = _VERIFY_PX,
 ) -> VerifiedPair:
     """The matches that one fundamental matrix explains; none where they are too few to tell."""
     nothing = VerifiedPair(*place, matches[:0])
     if len(matches) < _FEWEST:
         return nothing
     p, q = first[matches[:, 0]], second[matches[:, 1]]
-    kept = matches[_epipolar_inliers(p, q)]
+    kept = matches[_epipolar_inliers(p, q, threshold)]
     if len(kept) < _FEWEST:
         return nothing
     return VerifiedPair(*place, kept)
 
 
-def _epipolar_inliers(p: Float[np.ndarray, "m 2"], q: Float[np.ndarray, "m 2"]) -> Bool[np.ndarray, "m"]:
+def _epipolar_inliers(
+    p: Float[np.ndarray, "m 2"], q: Float[np.ndarray, "m 2"], threshold: float
+) -> Bool[np.ndarray, "m"]:
     """Matches near their epipolar lines; OpenCV starts from a fixed seed, so its answer stays the same."""
     import cv2
 
     try:
-        _, inlier = cv2.findFundamentalMat(p, q, cv2.USAC_MAGSAC, _VERIFY_PX, 0.999, 2000)
+        _, inlier = cv2.findFundamentalMat(p, q, cv2.USAC_MAGSAC, threshold, 0.999, 2000)
     except cv2.error:
         # on one plane any of many matrices fits, and USAC's refinement may end up without one
-        _, inlier = cv2.findFundamentalMat(p, q, cv2.FM_RANSAC, _VERIFY_PX, 0.999, 2000)
+        _, inlier = cv2.findFundamentalMat(p, q, cv2.FM_RANSAC, threshold, 0.999, 2000)
     return np.zeros(len(p), bool) if inlier is None else inlier.ravel() > 0
 
 
