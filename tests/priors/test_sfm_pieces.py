@@ -46,11 +46,14 @@ def test_frames_left_over_become_a_piece_of_their_own(monkeypatch: pytest.Monkey
     assert [p.member.tolist() for p in found.models] == [list(range(8, 24)), list(range(10))]
 
 
-def test_parts_of_a_bent_model_are_not_believed_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bent_model_leaves_the_part_that_its_own_matches_agree_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, pairs, keypoints = scene()
     wrong = bent(model, 14, 0.03)
     runs(monkeypatch, [[wrong]] * 4)
-    assert sound_pieces(keypoints, pairs, GIVEN, 5).models == ()
+    found = sound_pieces(keypoints, pairs, GIVEN, 5).models
+    assert found and all({int(m) for m in piece.member} <= set(range(14)) for piece in found)
 
 
 def test_a_focal_that_ran_away_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:

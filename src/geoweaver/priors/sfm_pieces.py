@@ -12,6 +12,10 @@ from geoweaver.priors.sfm_pairs import VerifiedPair
 
 _FOCAL_TOLERANCE = 0.1
 _NEIGHBOURS = 2
+_KEPT = 0.8
+"""Share of a piece's frames that mapping it anew must keep."""
+_NEARLY_ALL, _FEW = 0.9, 0.1
+"""A model with so many of the frames, and so few pairs against it, is wrong in places only."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +49,30 @@ def sound_pieces(
         models = [m for m in map_chunk(keypoints, pairs, how, start, seed) if _plausible(m, camera)]
         reached = _score(models, pairs, keypoints)
         best, score = (models, reached) if reached > score else (best, score)
-        if reached[0]:
+        if reached[0] or _bent_in_places(models, pairs, keypoints):
             break
     pieces = [p for model in best for p in split_model(model, pairs, keypoints, smallest)]
     again = partial(_map_again, keypoints, pairs, camera, smallest, seed)
     if not score[0]:
-        # a cut through a bent model leaves bent parts: each is mapped anew from its own matches
-        pieces = [p for piece in pieces for p in again({int(m) for m in piece.member})]
+        # a cut through a bent model may leave bent parts: each is mapped anew from its own matches
+        pieces = [p for piece in pieces for p in _renewed(piece, again({int(m) for m in piece.member}))]
     placed = {int(m) for piece in pieces for m in piece.member}
     pieces += again(_with_neighbours(set(range(len(keypoints))) - placed, len(keypoints)))
     return ChunkPieces(tuple(_cover(pieces, smallest)), motion, attempts)
+
+
+def _renewed(piece: SparseModel, anew: list[SparseModel]) -> list[SparseModel]:
+    """What was mapped anew, unless that lost too much of what the piece, sound by itself, holds."""
+    held = {int(m) for model in anew for m in model.member}
+    return anew if len(held) >= _KEPT * len(piece) else [piece]
+
+
+def _bent_in_places(models: Sequence[SparseModel], pairs: Sequence[VerifiedPair], keypoints: Pixels) -> bool:
+    """Nearly every frame is in one model that few pairs are against: it is cut there, not mapped again."""
+    if not models or len(models[0]) < _NEARLY_ALL * len(keypoints):
+        return False
+    verdicts = pair_verdicts(models[0], pairs, keypoints)
+    return sum(v.against for v in verdicts) <= _FEW * len(verdicts)
 
 
 def _map_again(
