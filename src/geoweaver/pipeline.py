@@ -77,7 +77,7 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     prior = find_prior(config.prior, device=config.device)
     matcher, retriever = find_matcher(*_named(config.matcher)), find_retriever(config.retriever)
     with Store.open(out / "work") as store:
-        engine = find_engine(config.engine, workers, config.address)
+        engine = _engine(config)
         frames = open_frames(input, config.frames)
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
         clock.lap("frames")
@@ -89,9 +89,10 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         chunks = cut_chunks(frames, features, store, engine, config.chunk_size, config.fixed_stride)
         graph = view_graph(frames, features, chunks, store, engine, config.graph, retriever)
         clock.lap("graph")
-        matches = dense_matches(frames, features, graph, store, engine, matcher)
+        matches = dense_matches(frames, features, graph, store, _engine(config, matcher), matcher)
         clock.lap("matches")
-        priors = chunk_priors(frames, features, chunks, store, engine, prior, config.prior, workers)
+        crew = _engine(config, prior)
+        priors = chunk_priors(frames, features, chunks, store, crew, prior, config.prior, workers)
         clock.lap("priors")
         woven, key = _weave(frames, graph, matches, priors, config, store)
         clock.lap("weave")
@@ -100,6 +101,13 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         record = RunRecord(input, config, key, saved, clock)
         write_outputs(out, record, config.outputs, store, engine)
     return saved.result
+
+
+def _engine(config: Config, part: object = None) -> Engine:
+    """Workers as asked for; fewer where a part says so: two networks do not fit on one GPU."""
+    workers = config.workers or available_cores()
+    most = getattr(part, "most_workers", None)
+    return find_engine(config.engine, workers if most is None else min(workers, most), config.address)
 
 
 def _weave(

@@ -18,6 +18,7 @@ from geoweaver.graph import GraphConfig, build_graph
 from geoweaver.matching.protocol import Matcher
 from geoweaver.matching.two_view import count_inliers
 from geoweaver.priors import PriorModel
+from geoweaver.priors.protocol import LearnsFirst
 from geoweaver.store import (
     PriorStore,
     Store,
@@ -167,10 +168,29 @@ def chunk_priors(
     workers: int,
 ) -> PriorStore:
     """The prior's sound pieces, chunk by chunk."""
-    context = prior.prepare(frames, chunks, features.read, workers)
+    context = _prepared(frames, features, chunks, store, prior, name, workers)
     task = _PredictChunk(features, store, prior, context, name)
     kept = list(engine.map(task, list(chunks), title="priors"))
     return PriorStore.index(store, "priors", kept)
+
+
+def _prepared(
+    frames: Frames,
+    features: FrameFeatures,
+    chunks: Sequence[Chunk],
+    store: Store,
+    prior: PriorModel,
+    name: str,
+    workers: int,
+) -> Any:
+    """What all chunks share, learnt once."""
+    if not isinstance(prior, LearnsFirst):
+        return prior.prepare(frames, chunks, features.read, workers)
+    inputs = [features.key(f) for chunk in chunks for f in chunk.frames] + [digest_of(chunks)]
+    key = artifact_key("priors", VERSION, [name, _identity(prior), frames.cameras], inputs)
+    learn = lambda: prior.learn(frames, chunks, features.read, workers)  # noqa: E731
+    learnt = cached_noun(store, prior.learnt, "priors", "shared", key, learn)[0]
+    return prior.context(frames, features.read, learnt)
 
 
 @dataclass(frozen=True)

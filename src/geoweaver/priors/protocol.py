@@ -23,3 +23,20 @@ class PriorModel(Protocol):
 
     def predict(self, chunk: Chunk, context: Any) -> list[ChunkPrior]:
         """The sound pieces of a chunk: often one, none where the frames do not determine it."""
+
+
+@runtime_checkable
+class LearnsFirst(Protocol):
+    """A prior whose preparation is worth keeping: a resumed run reads what was learnt."""
+
+    @property
+    def learnt(self) -> type[Any]:
+        """The noun that `learn` gives: a frozen dataclass of tensors and plain values."""
+
+    def learn(
+        self, frames: Frames, chunks: Sequence[Chunk], read_features: ReadFeatures, workers: int = 1
+    ) -> Any:
+        """What the chunks have to agree on."""
+
+    def context(self, frames: Frames, read_features: ReadFeatures, learnt: Any) -> Any:
+        """What `prepare` gives, from what was learnt."""

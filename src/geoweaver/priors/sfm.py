@@ -42,6 +42,14 @@ class SfmConfig:
 
 
 @dataclass(frozen=True)
+class AgreedCameras:
+    """One per physical camera, with the focal that its chunks agree on, and how they came to it."""
+
+    cameras: tuple[MappingCamera, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SfmContext:
     """What all chunks share; picklable if frames and features are."""
 
@@ -76,6 +84,21 @@ class SfmPrior:
     def prepare(
         self, frames: Frames, chunks: Sequence[Chunk], read_features: ReadFeatures, workers: int = 1
     ) -> SfmContext:
+        """What `learn` and `context` do, at once."""
+        return self.context(frames, read_features, self.learn(frames, chunks, read_features, workers))
+
+    @property
+    def learnt(self) -> type[AgreedCameras]:
+        """The cameras that all chunks share."""
+        return AgreedCameras
+
+    def context(self, frames: Frames, read_features: ReadFeatures, learnt: AgreedCameras) -> SfmContext:
+        """What every chunk is mapped with."""
+        return SfmContext(frames, read_features, learnt.cameras, learnt.notes)
+
+    def learn(
+        self, frames: Frames, chunks: Sequence[Chunk], read_features: ReadFeatures, workers: int = 1
+    ) -> AgreedCameras:
         """Let some chunks vote on the focal of every camera that is not calibrated."""
         cameras, notes = [], []
         for g, camera in enumerate(frames.cameras):
@@ -87,7 +110,7 @@ class SfmPrior:
                 start, note = _agree(start, [v for v in votes if v.weight > 0], g)
                 notes.append(note)
             cameras.append(start)
-        return SfmContext(frames, read_features, tuple(cameras), tuple(notes))
+        return AgreedCameras(tuple(cameras), tuple(notes))
 
     def predict(self, chunk: Chunk, context: SfmContext) -> list[ChunkPrior]:
         """The sound pieces of a chunk; `estimate` also says why frames are missing."""
