@@ -150,7 +150,7 @@ class RunInput:
         self.input, self.options, self.digests, self.cameras = input, options, digests, cameras
 
     @cached_property
-    def _opened(self) -> Any:
+    def _frames(self) -> Frames:
         frames = open_frames(self.input, self.options)
         lenses = [_lens(camera) for camera in self.cameras]
         # a run without calibration may have found the lenses itself
@@ -160,7 +160,16 @@ class RunInput:
             raise InputError(
                 f"{place(self.input)} has changed since the run: run geoweaver reconstruct again"
             )
-        return frames.pixels
+        return frames
+
+    @property
+    def _opened(self) -> Any:
+        return self._frames.pixels
+
+    def mask(self, frame: int) -> Bool[np.ndarray, "height width"]:
+        """True where the pixel shows the static world."""
+        assert self._frames.masks is not None, "only runs with masks ask for them"
+        return self._frames.masks.read(frame)
 
     def read(self, frame: int) -> UInt8[np.ndarray, "height width 3"]:
         """The rectified image."""
@@ -171,6 +180,17 @@ class RunInput:
         """Upright, at the original size, not rectified."""
         image: np.ndarray = self._opened.read_original(frame)
         return image
+
+
+@dataclass(frozen=True)
+class RunMasks:
+    """The user's masks, from where they lie."""
+
+    source: RunInput
+
+    def read(self, frame: int) -> Bool[np.ndarray, "height width"]:
+        """Usable pixels of the rectified image."""
+        return self.source.mask(frame)
 
 
 def _lens(camera: Camera) -> Lens:
@@ -194,9 +214,11 @@ def open_saved(folder: Path, saved: SavedRun, store: Store, summary: dict[str, A
     """A run's nouns over the artifacts in its store."""
     options = frames_config(summary["config"]["frames"])
     source = RunInput(Path(summary["input"]), options, saved.digests, saved.cameras)
+    # masks are not kept in the folder: a run that was moved away from them does without
+    masks = RunMasks(source) if options.masks is not None and source.input.exists() else None
     frames = Frames(
         saved.names, saved.timestamps, saved.camera, saved.keyframe, saved.cameras, saved.size,
-        KeptPixels(source, store, saved.digests), None, saved.broken, saved.digests,
+        KeptPixels(source, store, saved.digests), masks, saved.broken, saved.digests,
     )  # fmt: skip
     features = FrameFeatures(frames, store, FeatureConfig(**summary["config"]["features"]))
     priors = PriorStore(store, "priors", saved.priors)
