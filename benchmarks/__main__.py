@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
-NAMES = ("render", "cost", "solver", "outliers", "ablation", "gpm", "matching", "sfm_prior")
+NAMES = (
+    "render", "cost", "solver", "outliers", "ablation", "gpm", "matching", "sfm_prior", "clouds", "priors", "matchers",
+    "sequences",
+)  # fmt: skip
 
 
 def main() -> int:
