@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 NAMES = (
-    "render", "cost", "solver", "outliers", "ablation", "gpm", "matching", "sfm_prior", "clouds", "priors", "matchers",
-    "sequences",
+    "render", "cost", "solver", "outliers", "ablation", "gpm", "matching", "sfm_prior", "clouds", "priors",
+    "matchers", "sequences",
 )  # fmt: skip
 
 
