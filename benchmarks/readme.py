@@ -27,9 +27,13 @@ def ablation(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
         figures = [*(f"{x:.3f}" for x in ates), *(f"{x:.1f}" for x in aucs)]
         lines.append([mean["sequence"], mean["preset"], str(mine[0]["frames"]), str(len(mine)), *figures])
     heads = ["sequence", "prior", "frames", "seeds", *(f"ATE {k} (m)" for k in (1, 2, 3))]
-    shares = [100 * r["inside_centre"] for r in rows]
+    centre, turn = (sorted(100 * r[f"inside_{name}"] for r in rows) for name in ("centre", "turn"))
+    scales = {
+        preset: 100 * max((r["scale_error"] for r in rows if r["preset"] == preset), default=0.0)
+        for preset in ("default", "hard")
+    }
     wrong, kept, lost = (sum(r[n] for r in rows) for n in ("wrong_edges", "wrong_kept", "right_lost"))
-    ratio, scale = sum(r["ratio"] for r in rows) / len(rows), 100 * max(r["scale_error"] for r in rows)
+    ratio = sum(r["ratio"] for r in rows) / len(rows)
     partly = f" {len(rows)} of {RUNS} runs are measured so far." if len(rows) < RUNS else ""
     return f"""Error of the cameras on simulated sequences with loops
 after Stage 1, 2 and 3, mean over the seeds.{partly}
@@ -37,10 +41,12 @@ after Stage 1, 2 and 3, mean over the seeds.{partly}
 {table([*heads, *(f"AUC@3 {k} (%)" for k in (1, 2, 3))], lines)}
 
 Stage 1's ATE is {ratio:.0f} times Stage 3's in the mean over the runs.
-The worst chunk's scale is {scale:.1f} % off.
+The worst chunk's scale is {scales["default"]:.1f} % off with the default prior,
+{scales["hard"]:.1f} % with the hard one.
 Of {wrong} wrong long-range edges {kept} were kept; {lost} right ones were lost.
-The stated sigma of the camera centre holds {min(shares):.0f} to {max(shares):.0f} % of a run's errors;
-68 would be right."""
+One stated sigma holds {sum(centre) / len(rows):.0f} % of the centres
+({centre[0]:.0f} to {centre[-1]:.0f} in single runs)
+and {sum(turn) / len(rows):.0f} % of the rotations ({turn[0]:.0f} to {turn[-1]:.0f}); 68 would be right."""
 
 
 def _number(value: Any, form: str = ".3g", factor: float = 1) -> str:
@@ -79,6 +85,23 @@ def clouds(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
 {table(["world", "depth errors", "F-score (%)", "complete (%)"], lines)}"""
 
 
+def outliers(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
+    """What wrong matches and wrong long-range edges cost."""
+    lines = [
+        [
+            r["sequence"],
+            f"{100 * r['wrong_matches']:.0f} %",
+            f"{100 * r['wrong_edges']:.0f} %",
+            f"{r['ate']:.4f}",
+            f"{r['times_clean']:.2f}",
+            f"{r['wrong_kept']} of {r['wrong_given']}",
+        ]
+        for r in rows
+    ]
+    heads = ["sequence", "wrong matches", "wrong long-range edges", "ATE (m)", "over clean", "wrong kept"]
+    return f"200-frame walks with the default prior.\n\n{table(heads, lines)}"
+
+
 def matching(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
     """The matcher by the distance of its frames."""
     shares = ("within 1 px", "within 4 px", "coverage")
@@ -115,6 +138,7 @@ def gpm(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
 SECTIONS: dict[str, tuple[str, Callable[[list[dict[str, Any]], dict[str, Any]], str]]] = {
     "sequences": ("From pixels to cameras and depth", sequences),
     "ablation": ("What each stage is worth", ablation),
+    "outliers": ("What wrong matches cost", outliers),
     "matching": ("The matcher", matching),
     "render": ("The worlds", render),
     "gpm": ("The GPM", gpm),
