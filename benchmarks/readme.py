@@ -68,7 +68,7 @@ def sequences(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
             _number(r.get(f"colmap_{k}"), f) for k, f in (("frames", "d"), ("ate", ".3g"), ("seconds", ".0f"))
         ]
         lines.append([name, str(r["total"]), str(r["trusted"]), *ours, _number(r.get("auc3"), ".1f"), depth,
-                      _number(r["s_per_keyframe"], ".2f"), *peer])  # fmt: skip
+                      _number(r.get("s_per_keyframe"), ".2f"), *peer])  # fmt: skip
     return f"""No weights, two cores, the same settings for all.
 ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3; COLMAP may register a part only.
 
