@@ -13,7 +13,7 @@ from geoweaver.priors.lens import LensConfig, LensVerdict, agree_on_lens, lens_w
 from geoweaver.priors.lens_vote import lens_start, lens_vote
 from geoweaver.store import Store, artifact_key, cached_noun
 
-VERSION = 1
+VERSION = 2
 """Goes up when the same windows say something else."""
 STAGE = "lens"
 log = logging.getLogger(__name__)

@@ -20,16 +20,16 @@ from geoweaver.synth.effects import Effects
 from geoweaver.synth.sequence import Output, write_sequence
 from geoweaver.synth.world import build_world
 
-OPTIONS = FramesConfig(max_size=320)
-SIZE = (400, 300)
+OPTIONS = FramesConfig(max_size=288)
+SIZE = (320, 240)
 K1, K2 = -0.18, 0.03
 
 
 def rendered(folder: Path, distortion: tuple[float, ...]) -> Path:
-    """A walk around a table, 24 images."""
+    """A walk around a table, 20 images."""
     effects = Effects(distortion=(*distortion, 0.0, 0.0, 0.0))
     clip = make_clip(
-        build_world("tabletop"), ClipOptions(frames=24, size=SIZE, laps=0.3, focal=0.7, effects=effects)
+        build_world("tabletop"), ClipOptions(frames=20, size=SIZE, laps=0.3, focal=0.7, effects=effects)
     )
     write_sequence(clip, folder, Output(depth="none"))
     return folder / "images"
@@ -51,18 +51,18 @@ def test_a_bent_recording_is_rectified_and_opened_again(bent: Path, tmp_path: Pa
     assert any("distortion" in note for note in frames.notes)
     assert frames.digests == again.digests and frames.digests != before.digests
     # where the found lens shows what a pinhole would see near the corner, beside where it really is
-    truth = Lens("RADIAL", (280.0, 200.0, 150.0, K1, K2), SIZE)
+    truth = Lens("RADIAL", (224.0, 160.0, 120.0, K1, K2), SIZE)
     found = Lens(camera.model, camera.params, SIZE)
-    ideal = torch.tensor([[40.0, 40.0], [200.0, 20.0], [330.0, 260.0]], dtype=torch.float64)
+    ideal = torch.tensor([[32.0, 32.0], [160.0, 16.0], [264.0, 208.0]], dtype=torch.float64)
     real = [
-        distort_points(ideal, lens, torch.tensor([280.0, 280.0, 200.0, 150.0])) for lens in (truth, found)
+        distort_points(ideal, lens, torch.tensor([224.0, 224.0, 160.0, 120.0])) for lens in (truth, found)
     ]
     straight = (real[0] - ideal).norm(dim=-1)
     assert ((real[1] - real[0]).norm(dim=-1) < 0.3 * straight).all()
     opened = RunInput(bent, OPTIONS, frames.digests, frames.cameras)
     assert frames.pixels is not None
     assert np.array_equal(opened.read(5), frames.pixels.read(5))
-    assert opened.read_original(5).shape == (300, 400, 3)
+    assert opened.read_original(5).shape == (240, 320, 3)
     # the export's undistorted original covers the working image
     assert image_box(camera) == pytest.approx((0, 0, *frames.size), abs=1.5)
 
@@ -77,7 +77,7 @@ def test_straight_images_stay_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_calibrated_camera_is_not_asked(bent: Path, tmp_path: Path) -> None:
-    options = FramesConfig(intrinsics="280,280,199.5,149.5,-0.1,0", max_size=320)
+    options = FramesConfig(intrinsics="224,224,159.5,119.5,-0.1,0")
     with Store.open(tmp_path / "work") as store:
         before = open_frames(bent, options)
         assert straighten(before, options, LensConfig(), FeatureConfig(), store, LocalEngine()) is before

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,8 @@ _BENT = 2.0
 _PARALLAX = math.radians(2)
 _WIDE = 0.84
 """Start of an unknown focal in image lengths: lenses that bend are wide, and from there fewer runs escape."""
-_ATTEMPTS = 2
-"""Other initial pairs: the first two views alone may explain themselves by an absurd lens."""
+_ATTEMPTS = 3
+"""Initial pairs tried: two views alone may explain themselves by an absurd lens."""
 
 _SEED = 0
 
@@ -62,6 +62,8 @@ class LensVote:
     """Median over the points of the angle between their first and their last view, radians."""
     share: float
     """Frames placed, as a part of the window."""
+    first_pair: tuple[int, int] = (0, 1)
+    """Where mapping began."""
 
     def bend(self, radius: float) -> float:
         """Pixels by which the lens moves a point that a pinhole would show so far from the middle."""
@@ -106,19 +108,16 @@ def lens_vote(start: LensStart, read_features: ReadFeatures, window: Chunk) -> L
     if not first.sound or abs(first.bend(start.corner)) < _BENT:
         return first
     straight = _straightened(keypoints, first, start.camera)
-    return _map(keypoints, _verified(straight, matches, _TIGHT_PX), start, first)
+    return _map(keypoints, _verified(straight, matches, _TIGHT_PX), start, first.first_pair, first)
 
 
 def _first_lens(keypoints: Pixels, pairs: list[VerifiedPair], start: LensStart) -> LensVote:
-    """The mapper's own beginning, or another one where that leads nowhere."""
-    found = _map(keypoints, pairs, start)
-    if found.sound:
-        return found
+    """From the pair with the most parallax, or from the next where that leads nowhere."""
     motions = [pair_motion(pair, keypoints, start.camera) for pair in pairs]
     for pair in first_pairs(pairs, motions, len(keypoints), _ATTEMPTS):
-        other = _map(keypoints, pairs, start, first_pair=pair)
-        if other.sound:
-            return other
+        found = _map(keypoints, pairs, start, pair)
+        if found.sound:
+            return replace(found, first_pair=pair)
     return NO_VOTE
 
 
@@ -152,8 +151,8 @@ def _map(
     keypoints: Pixels,
     pairs: list[VerifiedPair],
     start: LensStart,
+    first_pair: tuple[int, int],
     lens: LensVote | None = None,
-    first_pair: tuple[int, int] | None = None,
 ) -> LensVote:
     """The vote of the largest model; a known lens is refined with one more coefficient."""
     import pycolmap
@@ -166,7 +165,8 @@ def _map(
     camera = pycolmap.Camera(camera_id=CAMERA, model=model, width=width, height=height, params=params)
     camera.has_prior_focal_length = lens is not None
     options = mapper_options(False, first_pair, _SEED)
-    options.multiple_models = False
+    # searching on for a beginning takes minutes where the camera drives straight ahead
+    options.init_num_trials = 1
     options.ba_refine_extra_params = options.mapper.abs_pose_refine_extra_params = True
     votes = run_mapper(keypoints, pairs, camera, options, lambda m: _read_vote(m, start, len(keypoints)))
     return max(votes, key=lambda vote: vote.frames, default=NO_VOTE)
