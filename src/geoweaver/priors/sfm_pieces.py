@@ -12,6 +12,8 @@ from geoweaver.priors.sfm_pairs import VerifiedPair
 
 _FOCAL_TOLERANCE = 0.1
 _NEIGHBOURS = 2
+_NEAR = 4
+"""Frames so far apart at most are near: their matches are many, and seldom wrong."""
 _KEPT = 0.8
 """Share of a piece's frames that mapping it anew must keep."""
 _NEARLY_ALL, _FEW = 0.9, 0.1
@@ -44,12 +46,12 @@ def sound_pieces(
         return ChunkPieces((), motion, 0)
     best: list[SparseModel] = []
     score, attempts = (False, -1.0), 0
-    for start, how in _attempts(pairs, motions, camera, len(keypoints), retries):
+    for start, how, used in _attempts(pairs, motions, camera, len(keypoints), retries):
         attempts += 1
-        models = [m for m in map_chunk(keypoints, pairs, how, start, seed) if _plausible(m, camera)]
+        models = [m for m in map_chunk(keypoints, used, how, start, seed) if _plausible(m, camera)]
         reached = _score(models, pairs, keypoints)
         best, score = (models, reached) if reached > score else (best, score)
-        if reached[0] or _bent_in_places(models, pairs, keypoints):
+        if reached[0] or (attempts > 1 and _bent_in_places(best, pairs, keypoints)):
             break
     pieces = [p for model in best for p in split_model(model, pairs, keypoints, smallest)]
     again = partial(_map_again, keypoints, pairs, camera, smallest, seed)
@@ -104,11 +106,14 @@ def _attempts(
     camera: MappingCamera,
     frames: int,
     retries: int,
-) -> Iterator[tuple[tuple[int, int] | None, MappingCamera]]:
-    """The mapper's own choice first, then other initial pairs, and in between a focal that may give way."""
-    yield None, camera
+) -> Iterator[tuple[tuple[int, int] | None, MappingCamera, Sequence[VerifiedPair]]]:
+    """All pairs; near ones alone; other initial pairs, and in between a focal that may give way."""
+    yield None, camera, pairs
+    if retries:
+        # distant frames may look alike: a few wrong pairs bend a turn that the near ones hold straight
+        yield None, camera, [pair for pair in pairs if pair.b - pair.a <= _NEAR]
     for k, start in enumerate(first_pairs(pairs, motions, frames, retries)):
-        yield start, replace(camera, fixed=False) if camera.agreed and k == 1 else camera
+        yield start, replace(camera, fixed=False) if camera.agreed and k == 1 else camera, pairs
 
 
 def _plausible(model: SparseModel, camera: MappingCamera) -> bool:
