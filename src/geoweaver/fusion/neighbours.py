@@ -113,7 +113,7 @@ def _worth(
     here, there = points - centre[row], points - centre[candidates][:, None]
     lengths = np.linalg.norm(here, axis=-1) * np.linalg.norm(there, axis=-1)
     cosine = (here * there).sum(-1) / np.maximum(lengths, np.finfo(np.float64).tiny)
-    return same * _by_angle(np.arccos(np.clip(cosine, -1, 1)), inside & (seen > 0))
+    return np.asarray(same * _by_angle(np.arccos(np.clip(cosine, -1, 1)), inside & (seen > 0)))
 
 
 def _by_angle(angle: Float[np.ndarray, "c p"], seen: Bool[np.ndarray, "c p"]) -> Float[np.ndarray, "c p"]:

@@ -131,7 +131,10 @@ def _stage_colour(k: int, count: int) -> str:
 
 def _series(name: str, x: Iterable[float], y: Iterable[float], colour: str, dash: str = "") -> dict[str, Any]:
     """Numbers in six digits; gaps where there is none."""
-    short = lambda v: float(f"{v:.6g}") if math.isfinite(v) else None  # noqa: E731
+
+    def short(value: float) -> float | None:
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+
     return {
         "name": name,
         "x": [short(v) for v in x],

@@ -64,8 +64,8 @@ def _lifted(run: FinishedRun, frames: list[int], most: int) -> ReportCloud:
         torch.zeros(0),
         torch.zeros(0, dtype=torch.long),
     )
-    columns = [torch.cat(c) for c in zip(empty, *parts, strict=True)]
-    return ReportCloud(*columns, found=len(columns[0]))
+    points, colours, confidence, frame = (torch.cat(c) for c in zip(empty, *parts, strict=True))
+    return ReportCloud(points, colours, confidence, frame, len(points))
 
 
 def _lift_frame(run: FinishedRun, frame: int, most: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -94,8 +94,9 @@ def _thinned(cloud: ReportCloud, most: int) -> ReportCloud:
     keep = _inside(cloud.points).nonzero()[:, 0]
     if len(keep) > most:
         keep = keep[_one_per_cell(cloud.points[keep].numpy(), most)]
-    columns = (getattr(cloud, name)[keep] for name in ("points", "colours", "confidence", "frame"))
-    return ReportCloud(*columns, found=cloud.found)
+    return ReportCloud(
+        cloud.points[keep], cloud.colours[keep], cloud.confidence[keep], cloud.frame[keep], cloud.found
+    )
 
 
 def _inside(points: Float32[Tensor, "P 3"]) -> Tensor:

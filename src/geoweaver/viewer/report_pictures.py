@@ -100,7 +100,7 @@ def _mapped(share: Tensor, known: Tensor, name: str) -> UInt8[np.ndarray, "H W 3
 
     palette = {"viridis": cv2.COLORMAP_VIRIDIS, "inferno": cv2.COLORMAP_INFERNO}[name]
     grey = (share.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
-    coloured = cv2.applyColorMap(grey, palette)[:, :, ::-1].copy()
+    coloured: np.ndarray = cv2.applyColorMap(grey, palette)[:, :, ::-1].copy()
     unknown = ~known.numpy()
     coloured[unknown] = _stripes(*grey.shape)[unknown]
     return coloured

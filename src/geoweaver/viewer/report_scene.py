@@ -22,7 +22,10 @@ def scene_data(
 ) -> dict[str, Any]:
     """All that is drawn from geometry, in axes across, up the page and up, around the path's middle."""
     axes, middle = page_axes(run.result.cam_from_world), run.result.cam_from_world.centre.median(0).values
-    turn = lambda points: (points.double() - middle) @ axes.mT  # noqa: E731
+
+    def turn(points: Tensor) -> Tensor:
+        return (points.double() - middle) @ axes.mT
+
     stages = [{"name": name, "xy": _flat(turn(centres))} for name, centres in stage_centres(run)[:-1]]
     return {
         "frames": _frames(run, axes, turn(run.result.cam_from_world.centre)),
@@ -63,7 +66,8 @@ def _within(centres: Float[Tensor, "F 3"]) -> Float[Tensor, "F 3"]:
     distance = centres.norm(dim=-1)
     usual = distance.median()
     limit = _FAR * usual if usual > 0 else distance.max().clamp(min=1.0)
-    return centres * (limit / distance.clamp(min=1e-300)).clamp(max=1.0)[:, None]
+    nearer: Tensor = centres * (limit / distance.clamp(min=1e-300)).clamp(max=1.0)[:, None]
+    return nearer
 
 
 def _flat(points: Float[Tensor, "n 3"]) -> str:
