@@ -37,8 +37,8 @@ def every_name() -> list[str]:
     return [*RECORDED, *WORLDS]
 
 
-RECORDED = ["fox", "indoor_walk", "drone_room", "street_loop", "street_loop_uncalibrated",
-            "great_wall_vggt.mp4", "robot_unitree_da3.mp4"]  # fmt: skip
+RECORDED = ["fox", "indoor_walk", "drone_room", "drone_room_uncalibrated", "street_loop",
+            "street_loop_uncalibrated", "great_wall_vggt.mp4", "robot_unitree_da3.mp4"]  # fmt: skip
 
 
 def _recorded(name: str) -> Subject:
