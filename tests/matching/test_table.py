@@ -344,11 +344,16 @@ class OpCount(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("count", [100, 2000])
-def test_operations_per_pair_do_not_grow_with_the_matches(count: int) -> None:
+def _operations(count: int, pairs: list[tuple[int, int]]) -> int:
     room = make_room(walk(7), TWO_CHUNKS)
-    graph = make_graph([(1, 4), (2, 4), (2, 5)])
+    graph = make_graph(pairs)
     matches, _ = make_matches(room, graph, count=count)
     with OpCount() as ops:
         of_chunks(room, graph, matches)
-    assert ops.count / len(chunk_pairs(graph, room.observations)) < 100
+    return ops.count
+
+
+def test_operations_do_not_grow_with_the_matches_and_hardly_with_the_pairs() -> None:
+    few = _operations(100, [(1, 4), (2, 4), (2, 5)])
+    assert _operations(2000, [(1, 4), (2, 4), (2, 5)]) <= few + 10
+    assert _operations(100, [(0, 4), (1, 4), (1, 5), (2, 4), (2, 5), (2, 6)]) <= few + 3 * 40
