@@ -29,8 +29,8 @@ class FusionConfig:
     """How far a point may come back from its place by way of another view, in image diagonals."""
     jump: float = 0.05
     """Relative bend of inverse depth from pixel to pixel that is an edge, unless the map is that noisy."""
-    least_cosine: float = 0.12
-    """Cosine between view and normal below which a surface is seen too much from the side (83 degrees)."""
+    least_cosine: float = 0.05
+    """Cosine between view and normal below which a surface is seen too much from the side (87 degrees)."""
     far: float = 10.0
     """Depth is ignored beyond so many median depths of its frame."""
     fineness: float = 1.0
