@@ -156,6 +156,8 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
         console.print(f"PARTIAL: {total - trusted} frames are not trusted; run.json says why, for example")
     for frame, reason in sorted(result.reason.items())[:3]:
         console.print(f"  {escape(result.names[frame])}: {escape(reason)}")
+    for warning in summary["warnings"]:
+        console.print(f"WARNING: {warning}")
     peak = summary["peak_rss_bytes"] / 1e9
     console.print(f"{summary['seconds_total']:.0f} s, {peak:.1f} GB at most; run folder: ", end="")
     console.print(escape(str(out.resolve())), soft_wrap=True)

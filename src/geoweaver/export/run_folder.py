@@ -15,9 +15,12 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from geoweaver import __version__
-from geoweaver.datatypes import Reconstruction, StageReport, Trajectory
+from geoweaver.datatypes import EdgeKind, Reconstruction, StageReport, Trajectory, ViewGraph
 from geoweaver.formats.tum import write_tum
 from geoweaver.store import whole_file
+
+_FEWEST_FAR, _MANY_LOST = 20, 1 / 3
+"""Long-range pairs from which on their share of rejected ones means something, and the share that warns."""
 
 
 @runtime_checkable
@@ -28,6 +31,8 @@ class Saved(Protocol):
     def keyframe(self) -> Bool[Tensor, "F"]: ...
     @property
     def result(self) -> Reconstruction: ...
+    @property
+    def graph(self) -> ViewGraph: ...
     @property
     def rejected(self) -> Bool[Tensor, "E"]: ...
 
@@ -83,11 +88,24 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
         "edges": len(saved.rejected),
         "rejected_edges": int(saved.rejected.sum()),
+        "warnings": warnings(saved.graph, saved.rejected),
         "stages": [_stage(r) for r in (*record.clock.laps, *result.reports)],
         "seconds_total": record.clock.total(),
         "peak_rss_bytes": _peak_rss(),
         "result": record.key,
     }  # fmt: skip
+
+
+def warnings(graph: ViewGraph, rejected: Bool[Tensor, "E"]) -> list[str]:
+    """What casts doubt on the whole: look-alikes go one by one, an open loop loses most of its pairs."""
+    far = graph.kind == EdgeKind.LONG_RANGE
+    count, lost = int(far.sum()), int((far & rejected).sum())
+    if count < _FEWEST_FAR or lost <= _MANY_LOST * count:
+        return []
+    return [
+        f"{lost} of {count} pairs of frames far apart in time do not fit the map: a loop may be open or the "
+        "scale may have slipped; look at the report's path before you rely on it"
+    ]
 
 
 def _stage(report: StageReport) -> dict[str, Any]:
