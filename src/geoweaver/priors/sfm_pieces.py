@@ -16,8 +16,6 @@ _NEAR = 4
 """Frames so far apart at most are near: their matches are many, and seldom wrong."""
 _KEPT = 0.8
 """Share of a piece's frames that mapping it anew must keep."""
-_NEARLY_ALL, _FEW = 0.9, 0.1
-"""A model with so many of the frames, and so few pairs against it, is wrong in places only."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def sound_pieces(
         models = [m for m in map_chunk(keypoints, used, how, start, seed) if _plausible(m, camera)]
         reached = _score(models, pairs, keypoints)
         best, score = (models, reached) if reached > score else (best, score)
-        if reached[0] or (attempts > 1 and _bent_in_places(best, pairs, keypoints)):
+        if reached[0]:
             break
     pieces = [p for model in best for p in split_model(model, pairs, keypoints, smallest)]
     again = partial(_map_again, keypoints, pairs, camera, smallest, seed)
@@ -67,14 +65,6 @@ def _renewed(piece: SparseModel, anew: list[SparseModel]) -> list[SparseModel]:
     """What was mapped anew, unless that lost too much of what the piece, sound by itself, holds."""
     held = {int(m) for model in anew for m in model.member}
     return anew if len(held) >= _KEPT * len(piece) else [piece]
-
-
-def _bent_in_places(models: Sequence[SparseModel], pairs: Sequence[VerifiedPair], keypoints: Pixels) -> bool:
-    """Nearly every frame is in one model that few pairs are against: it is cut there, not mapped again."""
-    if not models or len(models[0]) < _NEARLY_ALL * len(keypoints):
-        return False
-    verdicts = pair_verdicts(models[0], pairs, keypoints)
-    return sum(v.against for v in verdicts) <= _FEW * len(verdicts)
 
 
 def _map_again(
