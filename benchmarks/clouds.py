@@ -15,7 +15,7 @@ import tyro
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from benchmarks.harness import print_table, write_results
+from benchmarks.harness import print_table, saved_rows, write_results
 from geoweaver.datatypes import Camera, Frames, Reconstruction
 from geoweaver.engine import LocalEngine
 from geoweaver.evaluation.cloud import nearest_distances
@@ -162,6 +162,7 @@ def measure(filmed: Filmed, name: str, options: Options) -> tuple[dict[str, Any]
     return {
         "world": clip.world.name,
         "noise": name,
+        "seed": options.seed,
         "frames": n,
         **scores(filmed, cloud, options.depth_size[0]),
         "cpu": seconds,
@@ -231,7 +232,7 @@ def main() -> None:
     if options.run is not None:
         print_table([fuse_run(options.run, options.pictures or options.run / "pictures", options.workers)])
         return
-    rows: list[dict[str, Any]] = []
+    rows = [row for row in saved_rows("clouds") if row["world"] not in options.worlds]
     for world in options.worlds:
         filmed = film(world, options)
         for name in options.noise:
@@ -240,7 +241,7 @@ def main() -> None:
             print_table(rows[-1:])
             if options.pictures is not None:
                 draw(cloud, torch.tensor([0.0, 0, 1]), options.pictures, f"{world}_{name}")
-    write_results("clouds", rows)
+        write_results("clouds", rows)
     print_table(rows)
 
 
