@@ -53,11 +53,12 @@ def collect(place: Float[np.ndarray, "n 4"], look: Float[np.ndarray, "n 8"], siz
 
 def merge(heaps: Sequence[Heap]) -> Heap:
     """One heap of several with voxels of the same size, summed in their order."""
-    key, place, look = (
-        np.concatenate([getattr(h, name) for h in heaps]) for name in ("key", "place", "look")
-    )
+    key = np.concatenate([heap.key for heap in heaps])
     order = np.argsort(key, kind="stable")
-    return _summed(key[order], place[order], look[order])
+    # one array after the other: their unsorted copies need not be there together
+    place = np.concatenate([heap.place for heap in heaps])[order]
+    look = np.concatenate([heap.look for heap in heaps])[order]
+    return _summed(key[order], place, look)
 
 
 def count_voxels(heap: Heap, size: float) -> int:
@@ -71,7 +72,9 @@ def count_voxels(heap: Heap, size: float) -> int:
 def _summed(key: np.ndarray, place: np.ndarray, look: np.ndarray) -> Heap:
     """Sum neighbours of the same key, in place."""
     n = _sum_runs(key, place, look)
-    return Heap(key[:n].copy(), place[:n].copy(), look[:n].copy())
+    for array in (key, place, look):
+        array.resize((n, *array.shape[1:]), refcheck=False)
+    return Heap(key, place, look)
 
 
 @njit(cache=True)
