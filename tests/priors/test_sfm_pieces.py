@@ -25,6 +25,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, answers: Sequence[list[SparseModel]]) 
         return left.pop(0) if left else []
 
     monkeypatch.setattr(sfm_pieces, "map_chunk", answer)
+    monkeypatch.setattr(sfm_pieces, "map_globally", answer)
     return asked
 
 

@@ -1,7 +1,8 @@
 """Incremental structure from motion of one chunk through pycolmap, in memory and with one thread."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,6 +56,18 @@ def map_chunk(
     seed: int = 0,
 ) -> list[SparseModel]:
     """All models that incremental mapping finds, largest first; the first pair may be imposed."""
+    options = mapper_options(camera.fixed, first_pair, seed)
+    read = partial(read_model, keypoints)
+    return largest_first(run_mapper(keypoints, pairs, written_camera(camera), options, read))
+
+
+def largest_first(models: Sequence[SparseModel]) -> list[SparseModel]:
+    """Models with cameras, by their number."""
+    return sorted((m for m in models if len(m)), key=len, reverse=True)
+
+
+def written_camera(camera: MappingCamera) -> Any:
+    """The camera as pycolmap's: with one focal where that is to be refined."""
     import pycolmap
 
     fx, fy, cx, cy = camera.intrinsics
@@ -62,9 +75,7 @@ def map_chunk(
     model, params = ("PINHOLE", [fx, fy, cx, cy]) if camera.fixed else ("SIMPLE_PINHOLE", [fx, cx, cy])
     written = pycolmap.Camera(camera_id=CAMERA, model=model, width=width, height=height, params=params)
     written.has_prior_focal_length = camera.fixed
-    options = mapper_options(camera.fixed, first_pair, seed)
-    models = run_mapper(keypoints, pairs, written, options, lambda m: _read_model(m, keypoints))
-    return sorted((m for m in models if len(m)), key=len, reverse=True)
+    return written
 
 
 def run_mapper(
@@ -77,21 +88,45 @@ def run_mapper(
     """What `read` takes from each model that pycolmap's mapper makes of matches, all of one camera."""
     import pycolmap
 
+    geometries = ((pair, _matched(pair)) for pair in pairs)
+    return run_pipeline(keypoints, geometries, camera, partial(pycolmap.IncrementalPipeline, options), read)
+
+
+def _matched(pair: VerifiedPair) -> Any:
+    """Matches that are verified, in a geometry that the mapper finds out for itself."""
+    import pycolmap
+
+    geometry = pycolmap.TwoViewGeometry()
+    geometry.config = int(pycolmap.TwoViewGeometryConfiguration.UNCALIBRATED)
+    geometry.inlier_matches = pair.matches.astype(np.uint32)
+    return geometry
+
+
+def run_pipeline(
+    keypoints: Sequence[Float[np.ndarray, "_ 2"]],
+    geometries: Iterable[tuple[VerifiedPair, Any]],
+    camera: Any,
+    pipeline: Callable[[Any, Any], Any],
+    read: Callable[[Any], T],
+) -> list[T]:
+    """What `read` takes from each model that a pipeline of pycolmap's makes of a database in memory."""
+    import pycolmap
+
     quiet = pycolmap.logging.minloglevel
     pycolmap.logging.minloglevel = 3  # a mapper that finds no initial pair says so in its answer
     try:
         with pycolmap.Database.open(":memory:") as database:
-            _fill_database(database, keypoints, pairs, camera)
+            _write_images(database, keypoints, camera)
+            for pair, geometry in geometries:
+                database.write_two_view_geometry(pair.a + 1, pair.b + 1, geometry)
             manager = pycolmap.ReconstructionManager()
-            pycolmap.IncrementalPipeline(options, database, manager).run()
+            pipeline(database, manager).run()
             return [read(manager.get(i)) for i in range(manager.size())]
     finally:
         pycolmap.logging.minloglevel = quiet
 
 
-def _fill_database(
-    database: Any, keypoints: Sequence[Float[np.ndarray, "_ 2"]], pairs: Sequence[VerifiedPair], camera: Any
-) -> None:
+def _write_images(database: Any, keypoints: Sequence[Float[np.ndarray, "_ 2"]], camera: Any) -> None:
     import pycolmap
 
     database.write_camera(camera, use_camera_id=True)
@@ -105,11 +140,6 @@ def _fill_database(
         frame.add_data_id(image.data_id)
         database.write_frame(frame, use_frame_id=True)
         database.write_keypoints(position + 1, np.asarray(pixels, np.float32))
-    for pair in pairs:
-        geometry = pycolmap.TwoViewGeometry()
-        geometry.config = int(pycolmap.TwoViewGeometryConfiguration.UNCALIBRATED)
-        geometry.inlier_matches = pair.matches.astype(np.uint32)
-        database.write_two_view_geometry(pair.a + 1, pair.b + 1, geometry)
 
 
 def mapper_options(fixed: bool, first_pair: tuple[int, int] | None, seed: int) -> Any:
@@ -138,7 +168,7 @@ def mapper_options(fixed: bool, first_pair: tuple[int, int] | None, seed: int) -
     return options
 
 
-def _read_model(model: Any, keypoints: Sequence[Float[np.ndarray, "_ 2"]]) -> SparseModel:
+def read_model(keypoints: Sequence[Float[np.ndarray, "_ 2"]], model: Any) -> SparseModel:
     """Plain arrays of a pycolmap reconstruction."""
     images = [model.images[i] for i in sorted(model.reg_image_ids())]
     row = {point: k for k, point in enumerate(sorted(model.points3D))}

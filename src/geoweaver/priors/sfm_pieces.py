@@ -1,11 +1,12 @@
 """The sound pieces of one chunk: map, check, try again from elsewhere, split what stays unsound."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from geoweaver.priors.sfm_check import Pixels, is_sound, pair_verdicts, soundness, split_model
+from geoweaver.priors.sfm_global import map_globally
 from geoweaver.priors.sfm_mapping import FOCAL_RANGE, MappingCamera, SparseModel, map_chunk
 from geoweaver.priors.sfm_motion import Motion, PairMotion, chunk_motion, first_pairs, pair_motion
 from geoweaver.priors.sfm_pairs import VerifiedPair
@@ -44,9 +45,9 @@ def sound_pieces(
         return ChunkPieces((), motion, 0)
     best: list[SparseModel] = []
     score, attempts = (False, -1.0), 0
-    for start, how, used in _attempts(pairs, motions, camera, len(keypoints), retries):
+    for attempt in _attempts(keypoints, pairs, motions, camera, retries, seed):
         attempts += 1
-        models = [m for m in map_chunk(keypoints, used, how, start, seed) if _plausible(m, camera)]
+        models = [m for m in attempt() if _plausible(m, camera)]
         reached = _score(models, pairs, keypoints)
         best, score = (models, reached) if reached > score else (best, score)
         if reached[0]:
@@ -91,19 +92,26 @@ def _with_neighbours(members: set[int], frames: int) -> set[int]:
 
 
 def _attempts(
+    keypoints: Pixels,
     pairs: Sequence[VerifiedPair],
     motions: Sequence[PairMotion],
     camera: MappingCamera,
-    frames: int,
     retries: int,
-) -> Iterator[tuple[tuple[int, int] | None, MappingCamera, Sequence[VerifiedPair]]]:
-    """All pairs; near ones alone; other initial pairs, and in between a focal that may give way."""
-    yield None, camera, pairs
-    if retries:
-        # distant frames may look alike: a few wrong pairs bend a turn that the near ones hold straight
-        yield None, camera, [pair for pair in pairs if pair.b - pair.a <= _NEAR]
-    for k, start in enumerate(first_pairs(pairs, motions, frames, retries)):
-        yield start, replace(camera, fixed=False) if camera.agreed and k == 1 else camera, pairs
+    seed: int,
+) -> Iterator[Callable[[], list[SparseModel]]]:
+    """Frame by frame; all at once; near pairs alone; other first pairs, one with a focal that may yield."""
+    yield partial(map_chunk, keypoints, pairs, camera, None, seed)
+    if not retries:
+        return
+    if camera.fixed:
+        # a scale that is carried from frame to frame may be lost in a turn
+        yield partial(map_globally, keypoints, pairs, camera, seed)
+    # distant frames may look alike: a few wrong pairs bend a turn that the near ones hold straight
+    near = [pair for pair in pairs if pair.b - pair.a <= _NEAR]
+    yield partial(map_chunk, keypoints, near, camera, None, seed)
+    for k, start in enumerate(first_pairs(pairs, motions, len(keypoints), retries)):
+        how = replace(camera, fixed=False) if camera.agreed and k == 1 else camera
+        yield partial(map_chunk, keypoints, pairs, how, start, seed)
 
 
 def _plausible(model: SparseModel, camera: MappingCamera) -> bool:
