@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from geoweaver.between import VERSION as BETWEEN_VERSION
 from geoweaver.between import locate_rest
 from geoweaver.clock import Clock
 from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
@@ -114,9 +115,7 @@ def _weave(
     frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, config: Config, store: Store
 ) -> tuple[SavedRun, str]:
     """Test-Time Adaptation, and what is kept of it."""
-    inputs = [digest_of([frames.names, frames.digests]), *(k for _, k in matches.places)]
-    inputs += [k for _, k, _ in priors.places]
-    key = artifact_key("weave", VERSION, [config.weave, config.seed], inputs)
+    key = weave_key(frames, graph, matches, priors, config)
 
     def compute() -> SavedRun:
         observations = gather_observations(priors, frames.size)
@@ -128,6 +127,16 @@ def _weave(
         return save_run(frames, graph, woven, config.weave, priors, matches.places, matches.first_edge)
 
     return cached_noun(store, SavedRun, "weave", "run", key, compute)[0], key
+
+
+def weave_key(
+    frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, config: Config
+) -> str:
+    """Changes with all that the kept run is made from."""
+    # digests stand for pixels and masks
+    told = replace(frames, pixels=None, masks=None, notes=())
+    inputs = [digest_of(part) for part in (told, graph, matches.places, priors.places)]
+    return artifact_key("weave", VERSION, [config.weave, config.seed], inputs)
 
 
 def _complete(
@@ -142,7 +151,7 @@ def _complete(
         whole = replace(woven, result=result)
         return whole if config.scale is None else rescale_run(whole, config.scale.factor(result))
 
-    final = artifact_key(STAGE, VERSION, config.scale, [key])
+    final = artifact_key(STAGE, VERSION, [BETWEEN_VERSION, config.scale], [key])
     return cached_noun(store, SavedRun, STAGE, PIECE, final, compute)[0], final
 
 

@@ -54,7 +54,8 @@ def cut_chunks(
     keyframe = frames.keyframe.tolist()
     rows = [[i for i in chain if keyframe[i]] for chain in chains(frames)]
     pairs = [pair for row in rows for pair in zip(row, row[TIE_REACH:], strict=False)]
-    key = artifact_key("ties", VERSION, TIE_REACH, [features.key(f) for row in rows for f in row])
+    inputs = [features.key(f) for row in rows for f in row]
+    key = artifact_key("ties", VERSION, [TIE_REACH, rows, len(frames)], inputs)
 
     def compute() -> _Ties:
         inliers = _count_inliers(features, engine, torch.tensor(pairs).reshape(-1, 2))
@@ -79,7 +80,7 @@ def view_graph(
     found = retriever.describe(features, keyframes, engine)
     descriptors = torch.zeros(len(frames), found.shape[1], dtype=found.dtype)
     descriptors[keyframes] = found
-    inputs = [features.key(k) for k in keyframes] + [digest_of(chunks)]
+    inputs = [features.key(k) for k in keyframes] + [digest_of([chunks, keyframes, frames.camera])]
     key = artifact_key("graph", VERSION, [config, retriever], inputs)
 
     def verify(pairs: Int[Tensor, "p 2"]) -> Int[Tensor, "p"]:
@@ -186,7 +187,9 @@ def _prepared(
     """What all chunks share, learnt once."""
     if not isinstance(prior, LearnsFirst):
         return prior.prepare(frames, chunks, features.read, workers)
-    inputs = [features.key(f) for chunk in chunks for f in chunk.frames] + [digest_of(chunks)]
+    inputs = [features.key(f) for chunk in chunks for f in chunk.frames] + [
+        digest_of([chunks, frames.camera, frames.size])
+    ]
     key = artifact_key("priors", VERSION, [name, _identity(prior), frames.cameras], inputs)
     learn = lambda: prior.learn(frames, chunks, features.read, workers)  # noqa: E731
     learnt = cached_noun(store, prior.learnt, "priors", "shared", key, learn)[0]
@@ -204,7 +207,8 @@ class _PredictChunk:
     name: str
 
     def __call__(self, chunk: Chunk) -> tuple[str, str]:
-        inputs = [self.features.key(f) for f in chunk.frames] + [digest_of(chunk)]
+        camera = self.features.frames.camera[list(chunk.frames)]
+        inputs = [self.features.key(f) for f in chunk.frames] + [digest_of([chunk, camera])]
         identity = [self.name, _identity(self.prior), _identity(self.context)]
         key = artifact_key("priors", VERSION, identity, inputs)
         piece = f"chunk-{chunk.index:04}"

@@ -55,7 +55,7 @@ def _verdict(
     rows = sorted({frame for window in windows for frame in window.frames})
     start = lens_start(frames.cameras[group], frames.size)
     inputs = [features_digest(FrameFeatures(frames, store, options), rows)]
-    key = artifact_key(STAGE, VERSION, [config, start, windows], inputs)
+    key = artifact_key(STAGE, VERSION, [config, frames.cameras[group], start, windows], inputs)
 
     def compute() -> LensVerdict:
         # images and features of the windows are those that later stages need, unless they are rectified

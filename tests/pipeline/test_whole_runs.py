@@ -76,6 +76,18 @@ def test_a_changed_option_recomputes_what_depends_on_it(finished: Path, small: P
     assert new <= {"weave", "result"} and new
 
 
+def test_other_times_are_seen_in_the_trajectory(finished: Path, small: Path, tmp_path: Path) -> None:
+    out, times = tmp_path / "run", tmp_path / "times.txt"
+    shutil.copytree(finished, out)
+    before = set(files_and_times(out))
+    times.write_text("".join(f"{100 + 0.5 * k}\n" for k in range(FRAMES)))
+    options = (*OPTIONS, "--timestamps", times, "--outputs", "cameras")
+    assert geoweaver("reconstruct", small / "images", "-o", out, *options).returncode == 0
+    rows = (out / "trajectory.tum").read_text().splitlines()
+    assert [float(row.split()[0]) for row in rows] == [100 + 0.5 * k for k in range(FRAMES)]
+    assert {name.split("/")[1] for name in set(files_and_times(out)) - before} == {"weave", "result"}
+
+
 def test_two_workers_give_the_same_bytes(finished: Path, small: Path, tmp_path: Path) -> None:
     options = (*OPTIONS[2:], "--workers", "2", "--outputs", "cameras")
     assert geoweaver("reconstruct", small / "images", "-o", tmp_path / "two", *options).returncode == 0
