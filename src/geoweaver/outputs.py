@@ -1,5 +1,6 @@
 """What a finished run leaves for eyes and other programs: cloud, exports, report; run.json comes last."""
 
+import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -7,8 +8,9 @@ from typing import Any, Literal
 from geoweaver.engine import Engine
 from geoweaver.export.run_exports import write_exports
 from geoweaver.export.run_folder import RunRecord, run_json, write_run
+from geoweaver.export.run_outputs import expected_outputs, remove_outputs
 from geoweaver.finished import SavedRun, open_saved
-from geoweaver.formats.files import is_file
+from geoweaver.formats.files import is_file, is_folder, place
 from geoweaver.formats.json_document import read_json
 from geoweaver.formats.ply import PlyCloud, write_ply
 from geoweaver.formats.run_folder import EXPECTED
@@ -19,6 +21,7 @@ from geoweaver.store import Store, artifact_key, cached_noun
 from geoweaver.viewer.report import write_report
 
 Outputs = Literal["all", "cameras"]
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,13 @@ class OutputConfig:
 def write_outputs(
     out: Path, record: RunRecord[SavedRun], config: OutputConfig, store: Store, engine: Engine
 ) -> None:
-    """All files of a run folder, run.json last; what an earlier run with the same result left stays."""
+    """All files of a run folder, run.json last; what an earlier run left stays if its result is the same."""
     summary = run_json(record)
     run = open_saved(out, record.saved, store, summary)
-    if config.write == "all" and not _written(out, summary, config):
+    if not _belongs(out, summary):
+        _forget(out)
+    complete = all((out / name).exists() for name in expected_outputs(run))
+    if config.write == "all" and not complete:
         cloud = _cloud(run, record.key, config.fusion, store, engine)
         write_ply(out / "points.ply", cloud)
         record.clock.lap("cloud")
@@ -52,11 +58,23 @@ def _cloud(run: FinishedRun, key: str, config: FusionConfig, store: Store, engin
     return cached_noun(store, PlyCloud, "cloud", "points", key, compute)[0]
 
 
-def _written(out: Path, summary: dict[str, Any], config: OutputConfig) -> bool:
-    """Whether the folder holds these very outputs already: run.json is written after all of them."""
+def _belongs(out: Path, summary: dict[str, Any]) -> bool:
+    """Whether what the folder holds was made from this very result: run.json is written after all of it."""
     if not is_file(out / "run.json"):
         return False
     earlier = read_json(out / "run.json", EXPECTED)
     same = all(earlier.get(name) == summary[name] for name in ("version", "result", "names"))
-    asked = earlier.get("config", {}).get("outputs") == summary["config"]["outputs"]
-    return same and asked and all((out / name).exists() for name in ("points.ply", "report.html", "depth"))
+    return same and _fusion(earlier) == _fusion(summary)
+
+
+def _fusion(summary: dict[str, Any]) -> Any:
+    return summary.get("config", {}).get("outputs", {}).get("fusion")
+
+
+def _forget(out: Path) -> None:
+    """Nothing of an earlier result beside the new run.json."""
+    gone = remove_outputs(out)
+    if gone:
+        log.info("removed what an earlier result left: %s", ", ".join(gone))
+    if is_folder(out / "exports"):
+        log.warning("%s holds exports of an earlier result: export again", place(out / "exports"))

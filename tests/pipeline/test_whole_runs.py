@@ -69,11 +69,14 @@ def test_the_same_command_again_computes_nothing_and_gives_the_same_bytes(
 def test_a_changed_option_recomputes_what_depends_on_it(finished: Path, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     shutil.copytree(finished, out)
+    (out / "exports").mkdir()
     before = set(files_and_times(out))
     options = (*OPTIONS, "--seed", "3", "--outputs", "cameras")
     assert geoweaver("reconstruct", small / "images", "-o", out, *options).returncode == 0
     new = {name.split("/")[1] for name in set(files_and_times(out)) - before}
     assert new <= {"weave", "result"} and new
+    left = {path.name for path in out.iterdir()}
+    assert left == {"run.json", "trajectory.tum", "work", "exports"}, "nothing of the earlier result"
 
 
 def test_other_times_are_seen_in_the_trajectory(finished: Path, small: Path, tmp_path: Path) -> None:
