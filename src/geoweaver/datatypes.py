@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from geoweaver.geometry import SE3, Sim3
+from geoweaver.geometry.distortion import Lens
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Camera:
     """(fx, fy, cx, cy) of the pinhole images that later stages see; None where they are the originals."""
     focal_hint: bool = False
     """True where the focal comes from the image files (EXIF); neither this nor `calibrated`: a mere guess."""
+
+    @property
+    def lens(self) -> Lens:
+        """How it sees at its original size."""
+        return Lens(self.model, self.params, (self.width, self.height))
 
 
 @runtime_checkable

@@ -21,7 +21,6 @@ from geoweaver.frames import FramesConfig, open_frames, rectify_frames
 from geoweaver.frames.kept import KeptPixels
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import resize_intrinsics
-from geoweaver.geometry.distortion import Lens
 from geoweaver.placement import place_frames
 from geoweaver.results import DepthMap, FinishedRun, StageView
 from geoweaver.stage_views import stage_views
@@ -152,9 +151,9 @@ class RunInput:
     @cached_property
     def _frames(self) -> Frames:
         frames = open_frames(self.input, self.options)
-        lenses = [_lens(camera) for camera in self.cameras]
+        lenses = [camera.lens for camera in self.cameras]
         # a run without calibration may have found the lenses itself
-        if len(lenses) == len(frames.cameras) and lenses != [_lens(camera) for camera in frames.cameras]:
+        if len(lenses) == len(frames.cameras) and lenses != [camera.lens for camera in frames.cameras]:
             frames = rectify_frames(frames, lenses, self.options)
         if frames.digests != self.digests:
             raise InputError(
@@ -191,10 +190,6 @@ class RunMasks:
     def read(self, frame: int) -> Bool[np.ndarray, "height width"]:
         """Usable pixels of the rectified image."""
         return self.source.mask(frame)
-
-
-def _lens(camera: Camera) -> Lens:
-    return Lens(camera.model, camera.params, (camera.width, camera.height))
 
 
 def load_run(folder: Path) -> FinishedRun:

@@ -4,11 +4,10 @@ import logging
 from dataclasses import replace
 from functools import partial
 
-from geoweaver.datatypes import Camera, Frames
+from geoweaver.datatypes import Frames
 from geoweaver.engine import Engine
 from geoweaver.features import FeatureConfig, FrameFeatures, compute_features, features_digest
 from geoweaver.frames import FramesConfig, chains, keep_pixels, rectify_frames
-from geoweaver.geometry.distortion import Lens
 from geoweaver.priors.lens import LensConfig, LensVerdict, agree_on_lens, lens_windows
 from geoweaver.priors.lens_vote import lens_start, lens_vote
 from geoweaver.store import Store, artifact_key, cached_noun
@@ -35,13 +34,9 @@ def straighten(
         log.info("camera %d: %s", g, verdict.note)
     if not found:
         return frames
-    lenses = [found.get(g) or _own_lens(camera) for g, camera in enumerate(frames.cameras)]
+    lenses = [found.get(g) or camera.lens for g, camera in enumerate(frames.cameras)]
     notes = tuple(f"camera {g}: {verdicts[g].note}" for g in found)
     return replace(rectify_frames(frames, lenses, options), notes=(*frames.notes, *notes))
-
-
-def _own_lens(camera: Camera) -> Lens:
-    return Lens(camera.model, camera.params, (camera.width, camera.height))
 
 
 def _verdict(

@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from made_runs import finished, first, stated, with_cameras, write_pictures
 from PIL import Image
 
 from geoweaver.export import ExportChoice, export_run, write_exports
-from geoweaver.export.upright import up_direction, z_up_from_world
 from geoweaver.formats.nerfstudio import read_transforms_trajectory
 from geoweaver.formats.ply import PlyCloud, read_ply
 from geoweaver.frames import FramesConfig
@@ -90,29 +88,6 @@ def test_up_is_z_and_the_turn_is_stated(run, tmp_path):
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
     centres = tilted.result.cam_from_world.centre.numpy() @ R.T + loaded.applied[:, 3]
     np.testing.assert_allclose(centres, loaded.camera_to_world[:, :3, 3], atol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_up_of_cameras_that_look_down_all_the_same(seed):
-    """Round an object, tilted: right sides are level though no camera's own up is."""
-    angle = torch.linspace(0, 2.5, 12, dtype=torch.float64)
-    zero = torch.zeros_like(angle)
-    level = so3_exp(torch.stack([zero, angle, zero], -1))
-    tilt = so3_exp(torch.tensor([0.6, 0.0, 0.0], dtype=torch.float64))
-    rng = torch.Generator().manual_seed(seed)
-    world = so3_exp(torch.randn(3, generator=rng, dtype=torch.float64))
-    cameras = SE3(tilt @ level @ world.T, torch.zeros(12, 3, dtype=torch.float64))
-    up = up_direction(cameras)
-    torch.testing.assert_close(up, world @ torch.tensor([0.0, -1, 0], dtype=torch.float64))
-    turned = z_up_from_world(up) @ up
-    torch.testing.assert_close(turned, torch.tensor([0.0, 0, 1], dtype=torch.float64))
-
-
-def test_up_of_one_camera_is_its_own():
-    cameras = SE3.identity(1)
-    torch.testing.assert_close(up_direction(cameras), torch.tensor([0.0, -1, 0], dtype=torch.float64))
-    down = torch.tensor([0.0, 0.0, -1.0], dtype=torch.float64)
-    torch.testing.assert_close(z_up_from_world(down) @ down, -down)
 
 
 def test_masks_are_written_where_there_are_any(clip, images, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from geoweaver.formats.ply import PlyCloud
-from geoweaver.fusion import SIDES, CloudView, camera_view, mean_up, render_cloud, side_view
+from geoweaver.fusion import SIDES, CloudView, camera_view, render_cloud, side_view
 from geoweaver.geometry import SE3
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -55,10 +55,6 @@ def test_an_empty_cloud_is_a_white_picture() -> None:
     empty = PlyCloud(torch.zeros(0, 3))
     for side in SIDES:
         assert (render_cloud(empty, side_view(empty, side, UP, (8, 6))) == 255).all()
-
-
-def test_the_cameras_say_what_is_up() -> None:
-    assert torch.allclose(mean_up(SE3.identity(5)), torch.tensor([0.0, -1, 0], dtype=torch.float64))
 
 
 def test_the_same_cloud_gives_the_same_bytes() -> None:

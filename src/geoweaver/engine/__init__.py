@@ -7,6 +7,7 @@ from geoweaver.engine.crew import WorkerError
 from geoweaver.engine.local import LocalEngine, available_cores, map_pieces
 from geoweaver.engine.progress import stage_progress
 from geoweaver.engine.ray_cluster import RayEngine
+from geoweaver.engine.threads import one_thread
 from geoweaver.errors import ConfigError
 
 P = TypeVar("P")
@@ -49,5 +50,6 @@ __all__ = [
     "available_cores",
     "find_engine",
     "map_pieces",
+    "one_thread",
     "stage_progress",
 ]

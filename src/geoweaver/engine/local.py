@@ -3,15 +3,14 @@
 import multiprocessing
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
-
-import torch
 
 from geoweaver.engine.crew import Crew
 from geoweaver.engine.parcel import pack
 from geoweaver.engine.progress import stage_progress
+from geoweaver.engine.threads import one_thread
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -75,10 +74,10 @@ def _here(
     function: Callable[[P], R], pieces: Iterable[P], initializer: Initializer
 ) -> Generator[R, None, None]:
     if initializer is not None:
-        with _one_torch_thread():
+        with one_thread():
             initializer()
     for piece in pieces:
-        with _one_torch_thread():
+        with one_thread():
             result = function(piece)
         yield result
 
@@ -108,14 +107,3 @@ def _in_processes(
                 return
     finally:
         crew.end()
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """Sums over several threads come out in another order, and in other bytes."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

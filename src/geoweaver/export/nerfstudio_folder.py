@@ -9,10 +9,10 @@ from torch import Tensor
 
 from geoweaver.export.colmap_folder import ColmapExport
 from geoweaver.export.depth_folder import DepthExport
-from geoweaver.export.upright import up_direction, z_up_from_world
 from geoweaver.formats.nerfstudio import NerfstudioScene, write_transforms
 from geoweaver.formats.ply import PlyCloud, write_ply
 from geoweaver.geometry import SE3
+from geoweaver.geometry.upright import up_direction, z_up_from_world
 from geoweaver.results import FinishedRun
 
 _MOST_POINTS = 500_000
@@ -31,7 +31,7 @@ def write_nerfstudio(
     """Write transforms.json and its cloud beside depth/; images/ and masks/ lie below `model`."""
     frames = torch.tensor([picture.frame for picture in colmap.pictures])
     cam_from_world = run.result.cam_from_world[frames]
-    turn = z_up_from_world(up_direction(cam_from_world))
+    turn = z_up_from_world(up_direction(run.result.cam_from_world, run.result.trusted))
     turned = SE3(cam_from_world.rotation @ turn.T, cam_from_world.translation)
     write_ply(folder / CLOUD, _turned_cloud(cloud or track_cloud(colmap), turn))
     paths = tuple(f"{model}images/{picture.name}" for picture in colmap.pictures)

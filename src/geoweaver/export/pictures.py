@@ -18,7 +18,7 @@ from geoweaver.datatypes import Camera
 from geoweaver.errors import InputError
 from geoweaver.formats.files import is_file, is_folder, list_folder, place, reason
 from geoweaver.formats.names import IMAGE_SUFFIXES
-from geoweaver.geometry.distortion import Lens, Rectification, is_pinhole, rectify
+from geoweaver.geometry.distortion import Rectification, is_pinhole, rectify
 from geoweaver.results import FinishedRun
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ def image_box(camera: Camera) -> tuple[float, float, float, float]:
 @lru_cache(maxsize=16)
 def _rectification(camera: Camera) -> Rectification:
     """The pinhole view of a camera at its original size."""
-    return rectify(Lens(camera.model, camera.params, (camera.width, camera.height)))
+    return rectify(camera.lens)
 
 
 def _export_from_working(

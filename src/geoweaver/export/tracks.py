@@ -5,7 +5,6 @@ meet in one track. Frames take turns, and a point is begun only where no track p
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +13,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from geoweaver.datatypes import Matches
+from geoweaver.engine import one_thread
 from geoweaver.export.carry import carry_points
 from geoweaver.export.triangulation import TriangulationConfig, triangulate
 from geoweaver.results import FinishedRun
@@ -59,20 +59,10 @@ def build_tracks(run: FinishedRun, rows: Sequence[int], config: TrackConfig = DE
     edges_of = _edges_of(run, rows)
     taken = _Taken(run.result.size, config.per_frame)
     turns = [frame for frame in _taking_turns(sorted(rows)) if edges_of[frame]]
-    with _one_thread():
+    # the tensors are small: threads that wait for each other made this four times slower
+    with one_thread():
         parts = [_frame_tracks(run, frame, edges_of[frame], taken, config) for frame in turns]
     return _joined([part for part in parts if len(part)])
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The tensors are small: threads that wait for each other made this four times slower."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _edges_of(run: FinishedRun, rows: Sequence[int]) -> dict[int, list[tuple[int, int, bool]]]:

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from geoweaver.datatypes import Camera
 from geoweaver.errors import FormatError, InputError
 from geoweaver.formats.colmap import find_colmap, read_colmap
 from geoweaver.formats.files import data_lines, is_file, is_folder, number, place, quoted
@@ -102,7 +101,7 @@ def _from_model(folder: Path) -> Calibration:
             f"{place(folder)} holds no COLMAP model: give cameras.txt, a model or transforms.json"
         )
     model = read_colmap(found)
-    lenses = [_checked(_lens(camera), place(found)) for camera in model.cameras]
+    lenses = [_checked(camera.lens, place(found)) for camera in model.cameras]
     return _named(lenses, model.names, model.camera.tolist(), place(found))
 
 
@@ -112,7 +111,7 @@ def _from_json(path: Path) -> Calibration:
         raise FormatError(
             f"{place(path)} states no intrinsics (w, h, fl_x ...): add them or leave --intrinsics out"
         )
-    lenses = [_checked(_lens(camera), place(path)) for camera in scene.cameras]
+    lenses = [_checked(camera.lens, place(path)) for camera in scene.cameras]
     return _named(lenses, scene.file_paths, scene.camera.tolist(), place(path))
 
 
@@ -136,10 +135,6 @@ def _alike(a: Lens, b: Lens) -> bool:
         return False
     pairs = zip(a.params, b.params, strict=True)
     return all(abs(x - y) <= _SAME_PARAMETERS * max(abs(x), 1) for x, y in pairs)
-
-
-def _lens(camera: Camera) -> Lens:
-    return Lens(camera.model, camera.params, (camera.width, camera.height))
 
 
 def _checked(lens: Lens, where: str) -> Lens:

@@ -2,7 +2,8 @@
 
 from geoweaver.fusion.config import FusionConfig
 from geoweaver.fusion.fuse import VERSION, fuse_cloud
-from geoweaver.fusion.picture import SIDES, CloudView, camera_view, mean_up, render_cloud, side_view
+from geoweaver.fusion.picture import SIDES, CloudView, camera_view, render_cloud, side_view
+from geoweaver.geometry.upright import up_direction as mean_up
 
 __all__ = [
     "SIDES",

@@ -62,13 +62,6 @@ def camera_view(
     return CloudView(cam_from_world, focal * size[0], size, perspective=True, radius=radius)
 
 
-def mean_up(cam_from_world: SE3) -> Float[Tensor, "3"]:
-    """The cameras' own mean up direction; an upright camera's up is its -y."""
-    up: Tensor = -cam_from_world.rotation[..., 1, :].reshape(-1, 3).double().mean(0)
-    direction: Tensor = up / up.norm().clamp(min=1e-12)
-    return direction
-
-
 def render_cloud(cloud: PlyCloud, view: CloudView) -> UInt8[np.ndarray, "H W 3"]:
     """The cloud's picture on white; points without colours are grey."""
     local = view.cam_from_world.act(cloud.points.double()).numpy()

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.errors import ConfigError
+from geoweaver.matching.masked import usable_at
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def sample_warp(
     place_i, place_j = torch.cat([there[0], back[1]]), torch.cat([there[1], back[0]])
     weight = torch.cat([there[2], back[2]])
     pixel_i, pixel_j = to_pixels(place_i, size_i), to_pixels(place_j, size_j)
-    usable = _usable(mask_i, pixel_i) & _usable(mask_j, pixel_j) & (weight > 0)
+    usable = usable_at(mask_i, pixel_i) & usable_at(mask_j, pixel_j) & (weight > 0)
     if float(usable.double().mean()) < config.min_visible:
         return no_matches()
     chosen = _weighted_order(torch.where(usable, weight, 0), rng)[: config.max_matches]
@@ -129,12 +130,3 @@ def _read(field: Float[Tensor, "h w 2"], at: Float[Tensor, "H W 2"]) -> Float[Te
         field.permute(2, 0, 1)[None], at[None], align_corners=False, padding_mode="border"
     )
     return found[0].permute(1, 2, 0)
-
-
-def _usable(mask: Bool[np.ndarray, "H W"] | None, pixel: Float[Tensor, "n 2"]) -> Bool[Tensor, "n"]:
-    """Which positions the mask allows."""
-    if mask is None:
-        return torch.ones(len(pixel), dtype=torch.bool)
-    column, row = pixel.floor().long().unbind(-1)
-    height, width = mask.shape
-    return torch.from_numpy(np.ascontiguousarray(mask))[row.clamp(0, height - 1), column.clamp(0, width - 1)]

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from geoweaver.datatypes import Frames, Matches
 from geoweaver.errors import ConfigError, MissingExtraError
+from geoweaver.matching.masked import usable_at
 from geoweaver.matching.two_view import ReadFeatures, epipolar_distance, fit_fundamental
 
 _KEPT = 32
@@ -106,16 +107,8 @@ def _points(frames: Frames, most: int, frame: int) -> _Points:
     # XFeat counts from the first pixel's centre
     pixel = found["keypoints"].double().cpu() + 0.5
     mask = None if frames.masks is None else frames.masks.read(frame)
-    keep = _usable(mask, pixel)
+    keep = usable_at(mask, pixel)
     return _Points(pixel[keep], found["descriptors"].float().cpu()[keep])
-
-
-def _usable(mask: Bool[np.ndarray, "H W"] | None, pixel: Float[Tensor, "n 2"]) -> Bool[Tensor, "n"]:
-    if mask is None:
-        return torch.ones(len(pixel), dtype=torch.bool)
-    column, row = pixel.floor().long().unbind(-1)
-    height, width = mask.shape
-    return torch.from_numpy(np.ascontiguousarray(mask))[row.clamp(0, height - 1), column.clamp(0, width - 1)]
 
 
 @lru_cache(maxsize=1)

@@ -32,7 +32,7 @@ _KINDS = (
 def trajectory_figure(run: FinishedRun, reference: Float[Tensor, "n 3"] | None = None) -> "Figure":
     """The path from above: trust, chunk borders, long-range pairs believed and rejected, earlier stages."""
     cameras = run.result.cam_from_world
-    page, middle = page_axes(cameras), cameras.centre.median(0).values
+    page, middle = page_axes(cameras, run.result.trusted), cameras.centre.median(0).values
 
     def flat(points: Tensor) -> Any:
         return ((points - middle) @ page.mT)[:, :2].numpy()

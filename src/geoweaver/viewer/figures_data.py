@@ -11,6 +11,7 @@ from geoweaver.datatypes import EdgeKind
 from geoweaver.errors import DegenerateError
 from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama
+from geoweaver.geometry.upright import up_direction
 from geoweaver.results import FinishedRun
 
 COLOURS = {
@@ -43,20 +44,9 @@ class Distribution:
     """Share of the matches per decade (the PDF)."""
 
 
-def up_direction(cam_from_world: SE3) -> Float[Tensor, "3"]:
-    """Up, as people hold cameras: rows of pixels are level, and the image's top is above its bottom."""
-    right, up = cam_from_world.rotation[:, 0], -cam_from_world.rotation[:, 1].mean(0)
-    level = right.mT @ right / len(right)
-    # where the camera never turns, only the images' own up can tell
-    guess: Tensor = torch.linalg.eigh(level - 0.1 * up[:, None] * up).eigenvectors[:, 0]
-    # a camera that looks straight down has no up of its own
-    sign = guess @ up if abs(guess @ up) > 0.2 else -(guess @ cam_from_world.rotation[:, 2].mean(0))
-    return -guess if sign < 0 else guess
-
-
-def page_axes(cam_from_world: SE3) -> Float[Tensor, "3 3"]:
+def page_axes(cam_from_world: SE3, trusted: Bool[Tensor, "F"] | None = None) -> Float[Tensor, "3 3"]:
     """Rows: across the page (where the way is longest), up the page, and up in the world."""
-    up = up_direction(cam_from_world)
+    up = up_direction(cam_from_world, trusted)
     centres = cam_from_world.centre - cam_from_world.centre.mean(0)
     flat = centres - (centres @ up)[:, None] * up
     # what is level decides the axes of a way that goes straight up

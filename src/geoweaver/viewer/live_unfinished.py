@@ -10,11 +10,12 @@ from torch import Tensor
 
 from geoweaver.datatypes import ChunkPrior
 from geoweaver.geometry.camera import lift, pixel_centres
+from geoweaver.geometry.upright import up_direction
 from geoweaver.store import Store, restore_prior
 from geoweaver.store.artifact import DamagedError, read_header
 from geoweaver.viewer.scene_cloud import spread_over
 from geoweaver.viewer.scene_colours import ramp_colours
-from geoweaver.viewer.scene_place import RADIUS, up_direction, view_from_world
+from geoweaver.viewer.scene_place import RADIUS, view_from_world
 
 _POINTS_PER_CHUNK = 40_000
 _FRAMES_PER_CHUNK = 8

@@ -21,7 +21,8 @@ def scene_data(
     run: FinishedRun, cloud: ReportCloud, pictures: Sequence[int], reference: Float[Tensor, "n 3"] | None
 ) -> dict[str, Any]:
     """All that is drawn from geometry, in axes across, up the page and up, around the path's middle."""
-    axes, middle = page_axes(run.result.cam_from_world), run.result.cam_from_world.centre.median(0).values
+    axes = page_axes(run.result.cam_from_world, run.result.trusted)
+    middle = run.result.cam_from_world.centre.median(0).values
 
     def turn(points: Tensor) -> Tensor:
         return (points.double() - middle) @ axes.mT

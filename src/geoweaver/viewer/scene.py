@@ -8,10 +8,11 @@ from jaxtyping import Float, Float32, UInt8
 from torch import Tensor
 
 from geoweaver.geometry import SE3, Sim3, world_camera
+from geoweaver.geometry.upright import up_direction
 from geoweaver.results import FinishedRun
 from geoweaver.viewer.scene_cloud import MOST_POINTS, SceneCloud, run_cloud
 from geoweaver.viewer.scene_colours import ColourBy, chunk_colours, ramp_colours, trust_colours
-from geoweaver.viewer.scene_place import similarity, up_direction, view_from_world
+from geoweaver.viewer.scene_place import similarity, view_from_world
 
 RESULT = "Result"
 
@@ -116,7 +117,7 @@ def build_scene(runs: list[NamedRun], reference: SE3 | None = None, most: int = 
     first = _in_common(runs[0])
     cameras = first if reference is None else reference
     points = runs[0].common_from_run.act(_some(clouds[0].points).double())
-    view_from_common = view_from_world(cameras, points, up_direction(first))
+    view_from_common = view_from_world(cameras, points, up_direction(first, runs[0].run.result.trusted))
     return Scene(
         tuple(_scene_run(named, cloud, view_from_common) for named, cloud in zip(runs, clouds, strict=True)),
         None if reference is None else view_from_common.act(reference.centre),

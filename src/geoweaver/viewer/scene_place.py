@@ -8,20 +8,10 @@ from geoweaver.errors import DegenerateError
 from geoweaver.geometry import SE3, Sim3
 from geoweaver.geometry.registration import umeyama
 from geoweaver.geometry.so3 import nearest_rotation
+from geoweaver.geometry.upright import z_up_from_world
 
 RADIUS = 5.0
 """What most of a scene lies within, in the viewer's units: between its clipping planes by far."""
-
-
-def up_direction(cam_from_world: SE3) -> Float[Tensor, "3"]:
-    """The direction that the cameras' horizontal axes avoid, on the side of their heads."""
-    right, down = cam_from_world.rotation[:, 0], cam_from_world.rotation[:, 1]
-    heads = -down.mean(0)
-    # a camera that never turns leaves the plane of its axes open: then its own up decides
-    prior = torch.eye(3, dtype=heads.dtype) - torch.outer(heads, heads)
-    _, vectors = torch.linalg.eigh(right.mT @ right / len(right) + 0.1 * prior)
-    up: Tensor = vectors[:, 0]
-    return up if float(up @ heads) >= 0 else -up
 
 
 def view_from_world(cam_from_world: SE3, points: Float[Tensor, "n 3"], up: Float[Tensor, "3"]) -> Sim3:
@@ -31,17 +21,8 @@ def view_from_world(cam_from_world: SE3, points: Float[Tensor, "n 3"], up: Float
     spread = torch.cat([(points.double() - centre).norm(dim=-1), (centres - centre).norm(dim=-1)])
     radius = float(max(spread.quantile(0.9), (centres - centre).norm(dim=-1).max())) if len(spread) else 0.0
     scale = torch.tensor(RADIUS / radius if radius > 0 else 1.0, dtype=torch.float64)
-    rotation = _upright(up)
+    rotation = z_up_from_world(up)
     return Sim3(scale, rotation, -scale * (rotation @ centre))
-
-
-def _upright(up: Float[Tensor, "3"]) -> Float[Tensor, "3 3"]:
-    """A rotation that brings `up` to +z."""
-    z = up / up.norm()
-    seed = torch.eye(3, dtype=z.dtype)[int(z.abs().argmin())]
-    x = torch.linalg.cross(seed, z)
-    x = x / x.norm()
-    return torch.stack([x, torch.linalg.cross(z, x), z])
 
 
 def similarity(source: SE3, target: SE3) -> Sim3:
