@@ -64,6 +64,8 @@ class LensVote:
     """Frames placed, as a part of the window."""
     first_pair: tuple[int, int] = (0, 1)
     """Where mapping began."""
+    k1_sigma: float = 0.0
+    """How well k1 is known if keypoints err by a pixel; 0 where nobody asked."""
 
     def bend(self, radius: float) -> float:
         """Pixels by which the lens moves a point that a pinhole would show so far from the middle."""
@@ -84,6 +86,7 @@ class LensStart:
     """What is known of a camera before anything is mapped, in pixels of the working images."""
 
     camera: MappingCamera
+    """Fixed where it was given: then only the bending that the given numbers leave out is asked for."""
     corner: float
     """From the image's middle to its corner."""
 
@@ -93,10 +96,11 @@ def lens_start(camera: Camera, size: tuple[int, int]) -> LensStart:
     assert camera.rectified is not None, "frames are opened with a view of every camera"
     fx, fy, cx, cy = camera.rectified
     width, height = camera.width * fx / camera.params[0], camera.height * fy / camera.params[1]
+    corner = float(np.hypot(width, height)) / 2
+    if camera.calibrated:
+        return LensStart(MappingCamera((fx, fy, cx, cy), size, fixed=True), corner)
     focal = fx if camera.focal_hint else _WIDE * max(width, height)
-    return LensStart(
-        MappingCamera((focal, focal, cx, cy), size, fixed=False), float(np.hypot(width, height)) / 2
-    )
+    return LensStart(MappingCamera((focal, focal, cx, cy), size, fixed=False), corner)
 
 
 def lens_vote(start: LensStart, read_features: ReadFeatures, window: Chunk) -> LensVote:
@@ -168,11 +172,11 @@ def _map(
     # searching on for a beginning takes minutes where the camera drives straight ahead
     options.init_num_trials = 1
     options.ba_refine_extra_params = options.mapper.abs_pose_refine_extra_params = True
-    votes = run_mapper(keypoints, pairs, camera, options, lambda m: _read_vote(m, start, len(keypoints)))
+    votes = run_mapper(keypoints, pairs, camera, options, lambda m: read_vote(m, start, len(keypoints)))
     return max(votes, key=lambda vote: vote.frames, default=NO_VOTE)
 
 
-def _read_vote(model: Any, start: LensStart, frames: int) -> LensVote:
+def read_vote(model: Any, start: LensStart, frames: int) -> LensVote:
     """What a model says, unless its focal is no camera's."""
     images = [model.images[i] for i in sorted(model.reg_image_ids()) if model.images[i].num_points3D]
     focal, cx, cy, k1, *rest = model.cameras[CAMERA].params

@@ -1,8 +1,8 @@
 """Global structure from motion of one chunk through pycolmap: all cameras at once, so that none drifts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +16,8 @@ from geoweaver.priors.sfm_mapping import (
     written_camera,
 )
 from geoweaver.priors.sfm_pairs import VerifiedPair
+
+T = TypeVar("T")
 
 _ESSENTIAL_PX = 1.5
 _FEWEST = 15
@@ -33,14 +35,23 @@ def map_globally(
     An incremental model carries its scale from frame to frame and may lose it in a sharp turn; here every
     track of the chunk votes on all of it at once.
     """
+    return largest_first(run_globally(keypoints, pairs, camera, partial(read_model, keypoints), seed))
+
+
+def run_globally(
+    keypoints: Sequence[Float[np.ndarray, "_ 2"]],
+    pairs: Sequence[VerifiedPair],
+    camera: MappingCamera,
+    read: Callable[[Any], T],
+    seed: int = 0,
+) -> list[T]:
+    """What `read` takes from each model of pycolmap's global mapper."""
     import pycolmap
 
     written = written_camera(camera)
     geometries = _relative_poses(keypoints, pairs, written, seed)
     pipeline = partial(pycolmap.GlobalPipeline, _options(seed))
-    return largest_first(
-        run_pipeline(keypoints, geometries, written, pipeline, partial(read_model, keypoints))
-    )
+    return run_pipeline(keypoints, geometries, written, pipeline, read)
 
 
 def _relative_poses(
