@@ -66,30 +66,31 @@ def _refined(start: LensStart, frames: int, model: Any) -> LensVote:
     camera = model.cameras[CAMERA]
     camera.model, camera.params = "SIMPLE_RADIAL", [fx, cx, cy, 0.0]
     for _ in range(_ROUNDS):
-        pycolmap.bundle_adjustment(model, _adjustment())
+        _adjuster(model).solve()
         pycolmap.ObservationManager(model).filter_all_points3D(_REPROJECTION_PX, _ANGLE_DEG)
     return replace(read_vote(model, start, frames), k1_sigma=_sigma(model))
 
 
-def _adjustment() -> Any:
+def _adjuster(model: Any) -> Any:
+    """All cameras and points of a model and its bending, in a problem of pycolmap's."""
     import pycolmap
 
     options = pycolmap.BundleAdjustmentOptions()
     options.refine_focal_length, options.refine_extra_params = False, True
     options.print_summary = False
     options.ceres.solver_options.num_threads = 1
-    return options
+    config = pycolmap.BundleAdjustmentConfig()
+    for image in model.reg_image_ids():
+        config.add_image(image)
+    config.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
+    return pycolmap.create_default_ceres_bundle_adjuster(options, config, model)
 
 
 def _sigma(model: Any) -> float:
     """One sigma of k1 with everything else free, for keypoints that err by a pixel."""
     import pycolmap
 
-    config = pycolmap.BundleAdjustmentConfig()
-    for image in model.reg_image_ids():
-        config.add_image(image)
-    config.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
-    adjuster = pycolmap.create_default_ceres_bundle_adjuster(_adjustment(), config, model)
+    adjuster = _adjuster(model)
     adjuster.solve()
     found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)
     variance = None if found is None else found.get_other_params_cov(model.cameras[CAMERA].params)
