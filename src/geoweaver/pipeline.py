@@ -73,11 +73,11 @@ class Config:
 
 def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
-    clock, workers = Clock(), config.workers or available_cores()
+    workers = config.workers or available_cores()
     # a wrong name or a missing package shows now, not after an hour
     prior = find_prior(config.prior, device=config.device)
     matcher, retriever = find_matcher(*_named(config.matcher)), find_retriever(config.retriever)
-    with Store.open(out / "work") as store:
+    with Clock() as clock, Store.open(out / "work") as store:
         engine = _engine(config)
         frames = open_frames(input, config.frames)
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)

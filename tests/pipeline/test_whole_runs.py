@@ -45,6 +45,8 @@ def test_a_run_leaves_what_the_contract_names(finished: Path) -> None:
         "median_px",
         "why_stopped",
     } <= set(run["stages"][-1])
+    memory = {stage["name"]: stage["peak_rss_mib"] for stage in run["stages"]}
+    assert memory["priors"] > 100 and memory["exports"] > 100 and memory["chunk alignment"] is None
     assert len(read_ply(finished / "points.ply")) > 1000
 
 

@@ -202,7 +202,7 @@ def made_summary(result: Reconstruction) -> dict[str, object]:
             "median_px": None,
             "why_stopped": "done",
             "notes": [],
-            "peak_rss_bytes": 4e8,
+            "peak_rss_mib": 1381.4,
         }
         for n, s in laps
     ]

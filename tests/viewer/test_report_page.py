@@ -101,6 +101,7 @@ def test_the_words_say_what_happened(hostile):
         "did not fit the rest and were left out: 4–18.",
         "weave.sampling.max_per_pair",
         "2 min 8 s in all, 812 MB of memory",
+        "1,381 MiB",
         "0.0123",
     ):
         assert words in text, words

@@ -142,13 +142,17 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
     for head, side in (
         ("part", "left"),
         ("seconds", "right"),
+        ("MiB", "right"),
         ("iterations", "right"),
         ("median px", "right"),
     ):
         table.add_column(head, justify="right" if side == "right" else "left")
     for stage in summary["stages"]:
         median = "" if stage["median_px"] is None else f"{stage['median_px']:.2f}"
-        table.add_row(stage["name"], f"{stage['seconds']:.1f}", str(stage["iterations"] or ""), median)
+        memory = "" if stage["peak_rss_mib"] is None else f"{stage['peak_rss_mib']:.0f}"
+        table.add_row(
+            stage["name"], f"{stage['seconds']:.1f}", memory, str(stage["iterations"] or ""), median
+        )
     console.print(table)
     trusted, total = summary["frames"]["trusted"], summary["frames"]["total"]
     console.print(f"{total} frames, {summary['frames']['keyframes']} keyframes, {trusted} trusted")
@@ -159,5 +163,5 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
     for warning in summary["warnings"]:
         console.print(f"WARNING: {warning}")
     peak = summary["peak_rss_bytes"] / 1e9
-    console.print(f"{summary['seconds_total']:.0f} s, {peak:.1f} GB at most; run folder: ", end="")
+    console.print(f"{summary['seconds_total']:.0f} s, {peak:.1f} GB in the largest process; run folder: ", end="")
     console.print(escape(str(out.resolve())), soft_wrap=True)

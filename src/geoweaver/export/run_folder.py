@@ -5,6 +5,7 @@ import json
 import math
 import resource
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -38,10 +39,25 @@ class Saved(Protocol):
 
 
 @runtime_checkable
-class Watch(Protocol):
-    """Seconds per part, and in all."""
+class Part(Protocol):
+    """One part of a run, the weave's own stages aside."""
 
-    laps: list[StageReport]
+    @property
+    def name(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def peak_rss_mib(self) -> float | None: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class Watch(Protocol):
+    """Seconds and memory per part, seconds in all."""
+
+    @property
+    def laps(self) -> Sequence[Part]: ...
 
     def lap(self, name: str, notes: tuple[str, ...] = ()) -> None: ...
 
@@ -89,7 +105,7 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
         "edges": len(saved.rejected),
         "rejected_edges": int(saved.rejected.sum()),
         "warnings": warnings(saved.graph, saved.rejected),
-        "stages": [_stage(r) for r in (*record.clock.laps, *result.reports)],
+        "stages": [*map(_part, record.clock.laps), *map(_stage, result.reports)],
         "seconds_total": record.clock.total(),
         "peak_rss_bytes": _peak_rss(),
         "result": record.key,
@@ -108,10 +124,16 @@ def warnings(graph: ViewGraph, rejected: Bool[Tensor, "E"]) -> list[str]:
     ]
 
 
+def _part(part: Part) -> dict[str, Any]:
+    report = StageReport(part.name, why_stopped="done", seconds=part.seconds, notes=part.notes)
+    return {**_stage(report), "peak_rss_mib": part.peak_rss_mib}
+
+
 def _stage(report: StageReport) -> dict[str, Any]:
+    """The weave's own stages are too short to be asked for memory one by one: their lap has it."""
     trace = report.objective
     return {
-        "name": report.name, "seconds": report.seconds, "iterations": report.iterations,
+        "name": report.name, "seconds": report.seconds, "peak_rss_mib": None, "iterations": report.iterations,
         "objective_start": trace[0] if trace else None, "objective_end": trace[-1] if trace else None,
         "median_px": report.median_px if math.isfinite(report.median_px) else None,
         "why_stopped": report.why_stopped, "notes": list(report.notes),

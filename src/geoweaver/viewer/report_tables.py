@@ -38,7 +38,7 @@ def timing_section(run: FinishedRun) -> Html:
     """Seconds and memory of every stage."""
     stages: list[dict[str, Any]] = run.summary.get("stages", [])
     longest = max((float(s.get("seconds") or 0) for s in stages), default=0) or 1.0
-    memory = any(s.get("peak_rss_bytes") for s in stages)
+    memory = any(s.get("peak_rss_mib") for s in stages)
     heads = [
         "Stage",
         "Time",
@@ -59,12 +59,13 @@ def timing_section(run: FinishedRun) -> Html:
     peak = run.summary.get("peak_rss_bytes")
     intro = f"{duration(float(run.summary.get('seconds_total', 0)))} in all"
     intro += f", {size(peak)} of memory at the peak of the largest process." if peak else "."
+    intro += " A stage's memory is what the process and its workers held together." if memory else ""
     return section("time", "Time and memory", intro, tag("div", table, class_="panel scroll"))
 
 
 def _timing_cells(stage: dict[str, Any], longest: float, with_memory: bool) -> list[Html]:
     seconds = float(stage.get("seconds") or 0)
-    error, memory = stage.get("median_px"), stage.get("peak_rss_bytes")
+    error, memory = stage.get("median_px"), stage.get("peak_rss_mib")
     bar = tag("span", class_="bar", style=f"width:{100 * seconds / longest:.1f}%")
     return [
         tag("th", str(stage.get("name", "")), scope="row"),
@@ -72,7 +73,7 @@ def _timing_cells(stage: dict[str, Any], longest: float, with_memory: bool) -> l
         tag("td", bar, class_="bars", aria_hidden="true"),
         tag("td", f"{stage['iterations']:,}" if stage.get("iterations") else "–", class_="number"),
         tag("td", f"{error:.3g} px" if error is not None else "–", class_="number"),
-        *([tag("td", size(memory) if memory else "–", class_="number")] if with_memory else []),
+        *([tag("td", f"{memory:,.0f} MiB" if memory else "–", class_="number")] if with_memory else []),
         tag("td", str(stage.get("why_stopped", ""))),
     ]
 

@@ -1,0 +1,73 @@
+"""What a part of a run took: its own seconds, its own memory, that of its workers too."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geoweaver.clock import MIB, Clock, resident
+from geoweaver.engine import LocalEngine
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system has no /proc")
+MUCH = 300
+
+
+def hold(mib: int) -> int:
+    """Take memory for a while and give it back."""
+    block = np.ones(mib * MIB, np.uint8)
+    time.sleep(1.0)
+    return int(block[-1])
+
+
+def peaks(clock: Clock) -> dict[str, float]:
+    assert all(lap.peak_rss_mib is not None for lap in clock.laps)
+    return {lap.name: lap.peak_rss_mib or 0.0 for lap in clock.laps}
+
+
+def test_each_part_has_its_own_peak() -> None:
+    with Clock() as clock:
+        clock.lap("before")
+        hold(MUCH)
+        clock.lap("much")
+        time.sleep(0.01)
+        clock.lap("after")
+    found = peaks(clock)
+    assert found["much"] > found["before"] + 0.9 * MUCH
+    assert found["after"] < found["much"] - 0.9 * MUCH
+    assert [lap.name for lap in clock.laps] == ["before", "much", "after"]
+
+
+def test_a_peak_between_two_looks_is_seen_in_the_system_s_own_count() -> None:
+    """Without a watcher nobody looks; more than ever before, or the old peak would hide it."""
+    clock = Clock()
+    high = max(peak for peak in (resident() / MIB, clock._high / MIB))
+    more = int(high - resident() / MIB) + MUCH
+    np.ones(more * MIB, np.uint8)
+    clock.lap("short")
+    assert peaks(clock)["short"] > high + 0.5 * MUCH
+
+
+def test_memory_of_workers_counts() -> None:
+    with Clock() as clock:
+        list(LocalEngine(2).map(os.path.basename, ["a", "b"]))
+        clock.lap("idle")
+        list(LocalEngine(2).map(hold, [MUCH, MUCH]))
+        clock.lap("busy")
+    assert peaks(clock)["busy"] > peaks(clock)["idle"] + 0.8 * MUCH
+
+
+def test_notes_and_seconds_stay_with_their_part() -> None:
+    clock = Clock()
+    clock.lap("one", ("a word",))
+    assert clock.laps[0].notes == ("a word",) and 0 <= clock.laps[0].seconds <= clock.total()
+
+
+def test_where_the_system_does_not_tell_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("geoweaver.clock._PROC", tmp_path)
+    with Clock() as clock:
+        clock.lap("blind")
+    assert clock.laps[0].peak_rss_mib is None
