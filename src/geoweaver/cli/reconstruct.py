@@ -163,5 +163,7 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
     for warning in summary["warnings"]:
         console.print(f"WARNING: {warning}")
     peak = summary["peak_rss_bytes"] / 1e9
-    console.print(f"{summary['seconds_total']:.0f} s, {peak:.1f} GB in the largest process; run folder: ", end="")
+    console.print(
+        f"{summary['seconds_total']:.0f} s, {peak:.1f} GB in the largest process; run folder: ", end=""
+    )
     console.print(escape(str(out.resolve())), soft_wrap=True)
