@@ -52,6 +52,8 @@ class Config:
     """The paper's chunks: borders stay where counting puts them."""
     prior: str = "sfm"
     """NAME or NAME:PATH of the geometric prior."""
+    poses: Path | None = None
+    """A trajectory file of known cameras, told to priors that take them."""
     matcher: str = "classical"
     """NAME or NAME:PATH of the matcher."""
     scale: KnownScale | None = None
@@ -75,7 +77,7 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
     workers = config.workers or available_cores()
     # a wrong name or a missing package shows now, not after an hour
-    prior = find_prior(config.prior, device=config.device)
+    prior = find_prior(config.prior, poses=config.poses, device=config.device)
     matcher, retriever = find_matcher(*_named(config.matcher)), find_retriever(config.retriever)
     with Clock() as clock, Store.open(out / "work") as store:
         engine = _engine(config)
@@ -99,7 +101,7 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         clock.lap("weave")
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")
-        record = RunRecord(input, config, key, saved, clock)
+        record = RunRecord(input, config, key, saved, clock, masked=frames.masks is not None)
         write_outputs(out, record, config.outputs, store, engine)
     return saved.result
 

@@ -38,6 +38,12 @@ def test_a_text_file_named_mp4(tmp_path: Path) -> None:
     assert "film.mp4" in refused("reconstruct", tmp_path / "film.mp4", "-o", tmp_path / "out")
 
 
+def test_known_cameras_for_a_prior_that_takes_none(tmp_path: Path) -> None:
+    (tmp_path / "known.tum").write_text("0 0 0 0 0 0 0 1\n")
+    said = refused("reconstruct", tmp_path, "-o", tmp_path / "out", "--poses", tmp_path / "known.tum")
+    assert "the prior sfm takes no known cameras" in said
+
+
 def test_one_image_only(tmp_path: Path) -> None:
     picture(tmp_path / "images/a.png", (200, 150))
     assert "only one readable frame" in refused("reconstruct", tmp_path / "images", "-o", tmp_path / "out")

@@ -25,6 +25,8 @@ class Options:
     """How much time to spend: image size, features, keyframes, matches, points."""
     prior: str = "sfm"
     """NAME or NAME:PATH of the geometric prior: sfm needs no weights; gpm, da3-*, vggt, pi3, saved ..."""
+    poses: Path | None = None
+    """A trajectory of known cameras, told to priors that take them: gpm, da3-*, pi3x, mapanything."""
     matcher: str = "classical"
     """NAME or NAME:PATH of the matcher: classical needs no weights; roma, xfeat ..."""
     retriever: str = "vlad"
@@ -40,7 +42,7 @@ class Options:
     intrinsics: str | None = None
     """fx,fy,cx,cy[,k1,k2,p1,p2] in pixels of the original images, or a cameras.txt or transforms.json."""
     lens: Literal["auto", "pinhole"] = "auto"
-    """Without intrinsics. auto: distortion is looked for and removed; pinhole: images stay as they are."""
+    """Where no coefficients are given. auto: distortion is looked for and removed; pinhole: images stay."""
     masks: Path | None = None
     """Folder of masks named like the images: black pixels are ignored."""
     timestamps: Path | None = None
@@ -112,7 +114,7 @@ def make_config(options: Options) -> "Config":
         frames=frames, lens=LensConfig(options.lens),
         keyframes=KeyframeConfig("all" if paper else options.keyframes),
         weave=_weave(options), chunk_size=options.chunk_size, fixed_stride=paper, prior=options.prior,
-        matcher=options.matcher, retriever=options.retriever,
+        poses=options.poses, matcher=options.matcher, retriever=options.retriever,
         scale=parse_scale(options.known_distance, options.scale), outputs=OutputConfig(options.outputs),
         seed=options.seed, engine=options.engine, workers=options.workers, address=options.address,
         device=options.device,
