@@ -183,7 +183,7 @@ class RunInput:
 
 @dataclass(frozen=True)
 class RunMasks:
-    """The user's masks, from where they lie."""
+    """The user's masks, alpha and padding, from where they lie."""
 
     source: RunInput
 
@@ -210,7 +210,8 @@ def open_saved(folder: Path, saved: SavedRun, store: Store, summary: dict[str, A
     options = frames_config(summary["config"]["frames"])
     source = RunInput(Path(summary["input"]), options, saved.digests, saved.cameras)
     # masks are not kept in the folder: a run that was moved away from them does without
-    masks = RunMasks(source) if options.masks is not None and source.input.exists() else None
+    masked = summary.get("masked", options.masks is not None)
+    masks = RunMasks(source) if masked and source.input.exists() else None
     frames = Frames(
         saved.names, saved.timestamps, saved.camera, saved.keyframe, saved.cameras, saved.size,
         KeptPixels(source, store, saved.digests), masks, saved.broken, saved.digests,

@@ -46,6 +46,7 @@ def test_a_run_leaves_what_the_contract_names(finished: Path) -> None:
         "why_stopped",
     } <= set(run["stages"][-1])
     memory = {stage["name"]: stage["peak_rss_mib"] for stage in run["stages"]}
+    assert not run["masked"]
     assert memory["priors"] > 100 and memory["exports"] > 100 and memory["chunk alignment"] is None
     assert len(read_ply(finished / "points.ply")) > 1000
 

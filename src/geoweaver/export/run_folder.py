@@ -77,6 +77,8 @@ class RunRecord(Generic[S]):
     """Of the kept result in the run's store."""
     saved: S
     clock: Watch
+    masked: bool = False
+    """Whether some pixels do not count: by the user's masks, by alpha, or as padding."""
 
 
 def write_run(out: Path, record: RunRecord[Saved]) -> None:
@@ -100,6 +102,7 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
             "keyframes": int(saved.keyframe.sum()),
             "trusted": int(result.trusted.sum()),
         },
+        "masked": record.masked,
         "names": list(result.names),
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
         "edges": len(saved.rejected),
