@@ -9,7 +9,8 @@ import torch
 from box_room import Room, generator, make_graph, make_matches, make_room, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_pairs import PairErrors, _umeyama, pair_errors, pair_rows
+from plain_pairs import PairErrors, pair_errors, pair_rows
+from plain_similarity import plain_umeyama
 
 from geoweaver.datatypes import Matches, ViewGraph
 from geoweaver.matching import SamplingConfig, build_table, canonical_observation, chunk_pairs, frame_pairs
@@ -107,7 +108,7 @@ def test_the_closed_form_is_that_of_a_library(seed: int, count: int, unit: float
     rng = np.random.default_rng(seed)
     source, target = rng.normal(size=(2, count, 3)) * np.array([1.0, unit])[:, None, None]
     weight = rng.random(count)
-    plain = _umeyama(*(torch.from_numpy(x) for x in (source, target, weight)))
+    plain = plain_umeyama(*(torch.from_numpy(x) for x in (source, target, weight)))
     scale, rotation, translation = umeyama(source, target, weight)
     assert scale == pytest.approx(float(plain.scale), rel=1e-9)
     np.testing.assert_allclose(rotation, plain.rotation, atol=1e-9)

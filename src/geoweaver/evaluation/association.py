@@ -106,13 +106,14 @@ def _nothing_in_common(estimate: Trajectory, reference: Trajectory, by: str, tol
     if not len(estimate) or not len(reference):
         return "no common frames: one of the trajectories is empty"
     if by == "time":
-        spans = [f"{t.timestamps[0]:.9g} to {t.timestamps[-1]:.9g}" for t in (estimate, reference)]  # type: ignore[index]
+        times = [t for t in (estimate.timestamps, reference.timestamps) if t is not None]
+        spans = [f"{t[0]:.9g} to {t[-1]:.9g}" for t in times]
         return (
             f"no common frames: no time stamps within {tolerance:g} s of each other (estimate {spans[0]}, "
             f"reference {spans[1]}); check that both use one clock and unit, or raise --max-time-diff"
         )
     if by == "name":
-        first = [t.names[0] for t in (estimate, reference)]  # type: ignore[index]
+        first = [names[0] for names in (estimate.names, reference.names) if names is not None]
         return (
             f"no common frames: no image name occurs in both (the first are {first[0]!r} and {first[1]!r}); "
             "rename them alike, or compare files without names"

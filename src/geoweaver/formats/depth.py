@@ -4,6 +4,7 @@ import io
 import math
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import torch
@@ -162,10 +163,10 @@ def _png_bytes(path: Path, depth: np.ndarray, unit: float) -> bytes:
     return buffer.getvalue()
 
 
-def _numpy_bytes(arrays: dict[str, np.ndarray], packed: bool) -> bytes:
+def _numpy_bytes(arrays: dict[str, Any], packed: bool) -> bytes:
     buffer = io.BytesIO()
     if packed:
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # numpy's stub mistakes the names
+        np.savez_compressed(buffer, **arrays)
     else:
         np.save(buffer, arrays["depth"])
     return buffer.getvalue()

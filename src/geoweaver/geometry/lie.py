@@ -90,7 +90,8 @@ class SE3:
         return type(self)(nearest_rotation(self.rotation), self.translation)
 
     def to(self, *args: Any) -> "SE3":
-        return _map(self, lambda t: t.to(*args))  # type: ignore[no-any-return]
+        moved: SE3 = _map(self, lambda t: t.to(*args))
+        return moved
 
     def __getitem__(self, index: Any) -> "SE3":
         return type(self)(self.rotation[_key(index, _ALL, _ALL)], self.translation[_key(index, _ALL)])
@@ -169,7 +170,8 @@ class Sim3:
         return type(self)(self.scale, nearest_rotation(self.rotation), self.translation)
 
     def to(self, *args: Any) -> "Sim3":
-        return _map(self, lambda t: t.to(*args))  # type: ignore[no-any-return]
+        moved: Sim3 = _map(self, lambda t: t.to(*args))
+        return moved
 
     def __getitem__(self, index: Any) -> "Sim3":
         return type(self)(

@@ -21,7 +21,7 @@ def hop_distance(frames: int, edges: Int[Tensor, "e 2"], pairs: Int[Tensor, "p 2
     return result
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _search(start: Any, neighbour: Any, pairs: Any, frames: int) -> Any:
     """One search from each first frame (pairs are sorted by it), until all its partners are met."""
     hops = np.full(len(pairs), -1, np.int64)

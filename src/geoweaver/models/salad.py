@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -71,7 +72,7 @@ class Salad(nn.Module):
                 f"images of {images.shape[-1]} x {images.shape[-2]} pixels are too small for SALAD: "
                 f"it needs more than {self.config.clusters} patches of {PATCH} x {PATCH}; 322 x 322 is usual"
             )
-        vit: ViT = self.backbone["model"]  # type: ignore[assignment]
+        vit = cast(ViT, self.backbone["model"])
         tokens = vit.tokens(images)
         patches = tokens[:, 1:].transpose(1, 2).unflatten(2, grid)
         return self.aggregator(patches, tokens[:, 0])

@@ -8,6 +8,7 @@ Letters in shapes: B scenes, S views, N tokens of a view (token 0, then patches 
 # torch's modules and some of its methods are untyped.
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -215,12 +216,12 @@ class ViT(nn.Module):
         grid = self.pos_embed[:, 1:].float().unflatten(1, (_TRAINED_GRID, _TRAINED_GRID)).permute(0, 3, 1, 2)
         offset = self.config.position_offset
         # The scale factor itself, not the size it leads to, drives DINOv2's sampling.
-        target: dict[str, tuple[float, float]] = {
+        target: dict[str, Any] = {
             "scale_factor": ((rows + offset) / _TRAINED_GRID, (columns + offset) / _TRAINED_GRID)
         }
         if offset == 0:
             target = {"size": (rows, columns)}
-        grid = F.interpolate(grid, mode="bicubic", **target)  # type: ignore[arg-type]
+        grid = F.interpolate(grid, mode="bicubic", **target)
         return torch.cat([self.pos_embed[:, :1].float(), grid.flatten(2).transpose(1, 2)], 1)
 
     def _ropes(self, images: Tensor) -> tuple[Rope | None, Rope | None]:

@@ -1,5 +1,6 @@
 """Things that move: where each stands at a time; they and the fixed world as bodies that rays can meet."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,7 +45,7 @@ def place_at(mover: Mover, time: float) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=64)
-def _round(mover: Mover):  # type: ignore[no-untyped-def]
+def _round(mover: Mover) -> tuple[Callable[[Array], Array], float]:
     return closed_curve(mover.waypoints)
 
 

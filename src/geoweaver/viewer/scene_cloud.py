@@ -60,8 +60,8 @@ def thinned(cloud: PlyCloud, most: int) -> PlyCloud:
     if len(cloud) <= most:
         return cloud
     rows = torch.randperm(len(cloud), generator=torch.Generator().manual_seed(0))[:most].sort().values
-    columns = (cloud.points, cloud.colours, cloud.normals, cloud.confidence)
-    return PlyCloud(*(None if column is None else column[rows] for column in columns))  # type: ignore[arg-type]
+    others = (cloud.colours, cloud.normals, cloud.confidence)
+    return PlyCloud(cloud.points[rows], *(None if column is None else column[rows] for column in others))
 
 
 def depth_cloud(run: FinishedRun, most: int) -> SceneCloud:
