@@ -58,7 +58,9 @@ def test_a_bent_recording_is_rectified_and_opened_again(bent: Path, tmp_path: Pa
         distort_points(ideal, lens, torch.tensor([224.0, 224.0, 160.0, 120.0])) for lens in (truth, found)
     ]
     straight = (real[0] - ideal).norm(dim=-1)
-    assert ((real[1] - real[0]).norm(dim=-1) < 0.3 * straight).all()
+    off = real[1] - real[0]
+    # a common shift is no bending: the principal point and the camera's turn explain each other
+    assert ((off - off.mean(0)).norm(dim=-1) < 0.3 * straight).all() and off.norm(dim=-1).max() < 4
     opened = RunInput(bent, OPTIONS, frames.digests, frames.cameras)
     assert frames.pixels is not None
     assert np.array_equal(opened.read(5), frames.pixels.read(5))

@@ -1,4 +1,4 @@
-"""How much a lens bends the image: what windows over the whole recording agree on, else nothing."""
+"""How a lens bends the image and where its axis is: what windows of the recording agree on, else nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,16 +9,18 @@ import numpy as np
 from geoweaver.datatypes import Camera, Chunk
 from geoweaver.errors import InputError
 from geoweaver.geometry.distortion import Lens, rectify
+from geoweaver.priors.lens_fusion import FusedLens, fuse_votes
 from geoweaver.priors.lens_vote import LensStart, LensVote
 
 _FEWEST_KEYFRAMES = 20
 """Two windows that share no frame."""
 _MATERIAL = 1.0
-_NOISE = 0.5
-"""Pixels at the corner: less bending changes nothing, and windows of straight images miss by this."""
-_CLEARLY = 3.0
-"""How many times larger the bending must be than what the windows disagree by."""
-_MAJORITY = 2 / 3
+"""Pixels: less bending changes nothing."""
+_CERTAIN = 5.0
+_ASIDE = 3.0
+"""Deviations from straight, and of the principal point from the image's middle, that are no chance."""
+_CONTRADICTS = 3.0
+"""Deviations between windows, in the mean, that no chance explains."""
 _KEPT = 0.7
 """Of the image's width and height, that a rectified view must still show."""
 
@@ -29,7 +31,7 @@ class LensConfig:
 
     lens: Literal["auto", "pinhole"] = "auto"
     """auto: images are rectified by what some windows agree on; pinhole: they are taken as they are."""
-    windows: int = 4
+    windows: int = 6
     """Windows of keyframes that vote, spread evenly over the recording."""
     length: int = 20
     """Keyframes per window."""
@@ -40,7 +42,7 @@ class LensVerdict:
     """What the windows agree on, in words too."""
 
     lens: Lens | None
-    """At the original size; None where images stay as they are."""
+    """At the original size; None where cameras stay as they were opened."""
     votes: tuple[LensVote, ...]
     note: str
 
@@ -57,20 +59,50 @@ def lens_windows(keyframes: Sequence[int], config: LensConfig) -> list[Chunk]:
 
 
 def agree_on_lens(camera: Camera, start: LensStart, votes: Sequence[LensVote]) -> LensVerdict:
-    """The mean of the windows that agree, where bending is certain and large enough to matter."""
-    sound = [vote for vote in votes if vote.sound]
-    said = ", ".join(f"{vote.bend(start.corner):.1f}" for vote in sound)
-    near = _agreeing(sound, start.corner)
-    if len(near) < 2:
-        return LensVerdict(None, tuple(votes), "too few windows can tell whether the lens bends the images")
-    bends = [vote.bend(start.corner) for vote in near]
-    bend, spread = float(np.mean(bends)), max(max(bends) - min(bends), _NOISE)
-    if abs(bend) < max(_MATERIAL, _CLEARLY * spread):
-        return LensVerdict(None, tuple(votes), f"no certain distortion (corners move by {said} px)")
-    lens = _mean_lens(camera, near)
+    """What windows agree on: bending and the principal point, each where it is certain and matters."""
+    sound = [vote for vote in votes if vote.sound and vote.covariance]
+    if len(sound) < 2:
+        return LensVerdict(None, tuple(votes), "too few windows can tell how the lens bends the images")
+    fused = fuse_votes(start, sound)
+    if fused.apart > _CONTRADICTS:
+        return LensVerdict(None, tuple(votes), "windows contradict each other about the lens")
+    bend = fused.most_bend(start.corner)
+    if abs(bend) < _MATERIAL or fused.bending_certainty() < _CERTAIN:
+        lens, where = _straight_lens(camera, start, fused.straight())
+        return LensVerdict(lens, tuple(votes), f"no certain distortion ({bend:.1f} px at most){where}")
+    lens = _bent_lens(camera, start, fused)
     if not _keeps_the_image(lens):
-        return LensVerdict(None, tuple(votes), f"windows agree on a lens that no image fits ({said} px)")
-    return LensVerdict(lens, tuple(votes), _found(lens, said))
+        return LensVerdict(None, tuple(votes), f"windows agree on a lens that no image fits ({bend:.1f} px)")
+    return LensVerdict(lens, tuple(votes), _found(lens, bend, len(sound)))
+
+
+def _straight_lens(camera: Camera, start: LensStart, fused: FusedLens) -> tuple[Lens | None, str]:
+    """The camera with its principal point where windows saw it, if that is not the image's middle."""
+    if fused.aside((start.camera.intrinsics[2], start.camera.intrinsics[3])) < _ASIDE:
+        return None, ""
+    cx, cy = _original_middle(camera, start, fused)
+    params = (*camera.params[:-2], cx, cy)
+    return Lens(
+        camera.model, params, (camera.width, camera.height)
+    ), f", principal point {cx:.1f}, {cy:.1f} px"
+
+
+def _bent_lens(camera: Camera, start: LensStart, fused: FusedLens) -> Lens:
+    """The lens at the original size."""
+    focal, _, _, k1, k2 = fused.params
+    middle = _original_middle(camera, start, fused)
+    return Lens("RADIAL", (_factor(camera) * focal, *middle, k1, k2), (camera.width, camera.height))
+
+
+def _original_middle(camera: Camera, start: LensStart, fused: FusedLens) -> tuple[float, float]:
+    moved = _factor(camera) * (fused.params[1:3] - start.camera.intrinsics[2:])
+    return camera.params[-2] + float(moved[0]), camera.params[-1] + float(moved[1])
+
+
+def _factor(camera: Camera) -> float:
+    """Original pixels per pixel of the working images."""
+    assert camera.rectified is not None, "frames are opened with a view of every camera"
+    return camera.params[0] / camera.rectified[0]
 
 
 def _keeps_the_image(lens: Lens) -> bool:
@@ -83,29 +115,9 @@ def _keeps_the_image(lens: Lens) -> bool:
     return bool(min(spans) > _KEPT)
 
 
-def _agreeing(votes: Sequence[LensVote], corner: float) -> list[LensVote]:
-    """The two thirds of the votes, at least two, that lie closest together."""
-    count = max(2, int(np.ceil(_MAJORITY * len(votes))))
-    order = sorted(votes, key=lambda vote: vote.bend(corner))
-    groups = [order[k : k + count] for k in range(len(order) - count + 1)]
-    return min(groups, key=lambda g: g[-1].bend(corner) - g[0].bend(corner), default=[])
-
-
-def _mean_lens(camera: Camera, votes: Sequence[LensVote]) -> Lens:
-    """One lens at the original size; what is averaged is the bending in pixels, whatever the focals say."""
-    weight = [vote.frames for vote in votes]
-    focal = float(np.average([v.focal for v in votes], weights=weight))
-    k1 = focal**2 * float(np.average([v.k1 / v.focal**2 for v in votes], weights=weight))
-    k2 = focal**4 * float(np.average([v.k2 / v.focal**4 for v in votes], weights=weight))
-    assert camera.rectified is not None
-    original = focal * camera.params[0] / camera.rectified[0]
-    middle = camera.params[2:4]
-    return Lens("RADIAL", (original, *middle, k1, k2), (camera.width, camera.height))
-
-
-def _found(lens: Lens, said: str) -> str:
-    focal, _, _, k1, k2 = lens.params
+def _found(lens: Lens, bend: float, windows: int) -> str:
+    focal, cx, cy, k1, k2 = lens.params
     return (
-        f"lens distortion k1={k1:.4f} k2={k2:.4f} (focal {focal:.1f} px): "
-        f"windows agree that corners move by {said} px, images are rectified"
+        f"lens distortion k1={k1:.4f} k2={k2:.4f} (focal {focal:.1f}, middle {cx:.1f}, {cy:.1f} px): "
+        f"{windows} windows agree that it moves pixels by up to {bend:.1f}, images are rectified"
     )

@@ -11,20 +11,17 @@ from jaxtyping import Float
 from geoweaver.datatypes import Camera, Chunk
 from geoweaver.geometry.distortion import Lens
 from geoweaver.priors.lens import LensConfig, LensVerdict
+from geoweaver.priors.lens_settle import settle
 from geoweaver.priors.lens_vote import NO_VOTE, LensStart, LensVote, read_vote
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.priors.sfm_global import run_globally
-from geoweaver.priors.sfm_mapping import CAMERA, MappingCamera
+from geoweaver.priors.sfm_mapping import MappingCamera
 from geoweaver.priors.sfm_pairs import pixel_array, verified_pairs
 
 OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Distances in the window at which frames are matched."""
 PINHOLES = ("PINHOLE", "SIMPLE_PINHOLE")
 """Models that say nothing of bending."""
-_ROUNDS = 3
-_REPROJECTION_PX = 2.0
-_ANGLE_DEG = 1.0
-"""Points that miss by more, or are seen from one direction only, do not vote."""
 _MATERIAL = 1.0
 """Pixels at the corner below which bending changes nothing."""
 _CLEARLY = 3.0
@@ -58,52 +55,21 @@ def _square(pixels: Float[np.ndarray, "n 2"], camera: MappingCamera) -> Float[np
 
 def _refined(start: LensStart, frames: int, model: Any) -> LensVote:
     """Let cameras, points and one coefficient of the lens settle."""
-    import pycolmap
-
     if model.num_reg_images() < 3 or not model.num_points3D():
         return NO_VOTE
     fx, _, cx, cy = start.camera.intrinsics
-    camera = model.cameras[CAMERA]
-    camera.model, camera.params = "SIMPLE_RADIAL", [fx, cx, cy, 0.0]
-    for _ in range(_ROUNDS):
-        _adjuster(model).solve()
-        pycolmap.ObservationManager(model).filter_all_points3D(_REPROJECTION_PX, _ANGLE_DEG)
-    return replace(read_vote(model, start, frames), k1_sigma=_sigma(model))
-
-
-def _adjuster(model: Any) -> Any:
-    """All cameras and points of a model and its bending, in a problem of pycolmap's."""
-    import pycolmap
-
-    options = pycolmap.BundleAdjustmentOptions()
-    options.refine_focal_length, options.refine_extra_params = False, True
-    options.print_summary = False
-    options.ceres.solver_options.num_threads = 1
-    config = pycolmap.BundleAdjustmentConfig()
-    for image in model.reg_image_ids():
-        config.add_image(image)
-    config.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
-    return pycolmap.create_default_ceres_bundle_adjuster(options, config, model)
-
-
-def _sigma(model: Any) -> float:
-    """One sigma of k1 with everything else free, for keypoints that err by a pixel."""
-    import pycolmap
-
-    adjuster = _adjuster(model)
-    adjuster.solve()
-    found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)
-    variance = None if found is None else found.get_other_params_cov(model.cameras[CAMERA].params)
-    return float("inf") if variance is None else float(np.sqrt(variance[0, 0]))
+    settled = settle(model, "SIMPLE_RADIAL", [fx, cx, cy, 0.0], focal=False, middle=False)
+    return read_vote(model, start, frames, settled)
 
 
 def agree_on_residual(camera: Camera, start: LensStart, votes: Sequence[LensVote]) -> LensVerdict:
     """The bending that windows which can tell agree on, where it is certain and large enough to matter."""
-    telling = [v for v in votes if v.sound and abs(v.k1) > _CLEARLY * v.k1_sigma]
+    known = [(v, v.covariance[0] ** 0.5) for v in votes if v.sound and v.covariance]
+    telling = [(v, sigma) for v, sigma in known if abs(v.k1) > _CLEARLY * sigma]
     if len(telling) < 2:
         return LensVerdict(None, tuple(votes), "nothing speaks against the given intrinsics")
-    k1 = float(np.average([v.k1 for v in telling], weights=[v.k1_sigma**-2 for v in telling]))
-    bends = [v.bend(start.corner) for v in telling]
+    k1 = float(np.average([v.k1 for v, _ in telling], weights=[sigma**-2 for _, sigma in telling]))
+    bends = [v.bend(start.corner) for v, _ in telling]
     bend = float(np.average(bends))
     said = ", ".join(f"{b:.1f}" for b in bends)
     if abs(bend) < max(_MATERIAL, _CLEARLY * (max(bends) - min(bends))):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Float, Int
 
 from geoweaver.datatypes import Camera, Chunk, Features
 from geoweaver.geometry.distortion import Lens, undistort_points
+from geoweaver.priors.lens_settle import Settled, settle
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.priors.sfm_mapping import CAMERA, FOCAL_RANGE, MappingCamera, mapper_options, run_mapper
 from geoweaver.priors.sfm_motion import first_pairs, pair_motion
@@ -35,6 +37,8 @@ _BENT = 2.0
 _PARALLAX = math.radians(2)
 _WIDE = 0.84
 """Start of an unknown focal in image lengths: lenses that bend are wide, and from there fewer runs escape."""
+_ASIDE = 0.15
+"""Of the way to the corner, that a principal point may lie beside the image's middle."""
 _ATTEMPTS = 3
 """Initial pairs tried: two views alone may explain themselves by an absurd lens."""
 
@@ -64,8 +68,11 @@ class LensVote:
     """Frames placed, as a part of the window."""
     first_pair: tuple[int, int] = (0, 1)
     """Where mapping began."""
-    k1_sigma: float = 0.0
-    """How well k1 is known if keypoints err by a pixel; 0 where nobody asked."""
+    middle: tuple[float, float] = (0.0, 0.0)
+    """The principal point."""
+    covariance: tuple[float, ...] = ()
+    """Of (focal, middle, k1, k2) row by row if keypoints err by a pixel, of k1 alone where the rest was
+    given; empty where they cannot all be told."""
 
     def bend(self, radius: float) -> float:
         """Pixels by which the lens moves a point that a pinhole would show so far from the middle."""
@@ -145,7 +152,7 @@ def _verified(keypoints: Pixels, matches: Rows, threshold: float) -> list[Verifi
 def _straightened(keypoints: Pixels, vote: LensVote, camera: MappingCamera) -> list[np.ndarray]:
     """Keypoints as a pinhole would show them; those that the lens cannot explain go far away."""
     _, _, cx, cy = camera.intrinsics
-    lens = Lens("RADIAL", (vote.focal, cx, cy, vote.k1, vote.k2), camera.size)
+    lens = Lens("RADIAL", (vote.focal, *vote.middle, vote.k1, vote.k2), camera.size)
     pinhole = torch.tensor([vote.focal, vote.focal, cx, cy], dtype=torch.float64)
     moved = [undistort_points(torch.from_numpy(pixels), lens, pinhole).numpy() for pixels in keypoints]
     return [np.where(np.isnan(m), -1e4 * (1 + np.arange(len(m)))[:, None], m) for m in moved]
@@ -164,7 +171,7 @@ def _map(
     focal, _, cx, cy = start.camera.intrinsics
     model, params = "SIMPLE_RADIAL", [focal, cx, cy, 0.0]
     if lens is not None:
-        model, params = "RADIAL", [lens.focal, cx, cy, lens.k1, lens.k2]
+        model, params = "RADIAL", [lens.focal, *lens.middle, lens.k1, lens.k2]
     width, height = start.camera.size
     camera = pycolmap.Camera(camera_id=CAMERA, model=model, width=width, height=height, params=params)
     camera.has_prior_focal_length = lens is not None
@@ -172,16 +179,27 @@ def _map(
     # searching on for a beginning takes minutes where the camera drives straight ahead
     options.init_num_trials = 1
     options.ba_refine_extra_params = options.mapper.abs_pose_refine_extra_params = True
-    votes = run_mapper(keypoints, pairs, camera, options, lambda m: read_vote(m, start, len(keypoints)))
+    votes = run_mapper(keypoints, pairs, camera, options, partial(_settled_vote, start, len(keypoints)))
     return max(votes, key=lambda vote: vote.frames, default=NO_VOTE)
 
 
-def read_vote(model: Any, start: LensStart, frames: int) -> LensVote:
-    """What a model says, unless its focal is no camera's."""
-    images = [model.images[i] for i in sorted(model.reg_image_ids()) if model.images[i].num_points3D]
+def _settled_vote(start: LensStart, frames: int, model: Any) -> LensVote:
+    """What a model says, with its principal point free in the end where the rest is sound."""
     focal, cx, cy, k1, *rest = model.cameras[CAMERA].params
+    vote = read_vote(model, start, frames, Settled((focal, cx, cy, k1, *rest), ()))
+    if not vote.sound:
+        return vote
+    settled = settle(model, "RADIAL", [focal, cx, cy, k1, vote.k2], focal=True, middle=True)
+    return read_vote(model, start, frames, settled)
+
+
+def read_vote(model: Any, start: LensStart, frames: int, settled: Settled) -> LensVote:
+    """What a model says, unless its focal or its middle is no camera's."""
+    images = [model.images[i] for i in sorted(model.reg_image_ids()) if model.images[i].num_points3D]
+    focal, cx, cy, k1, *rest = settled.params
     low, high = (bound * max(start.camera.size) for bound in FOCAL_RANGE)
-    if not images or not low < focal < high:
+    aside = np.hypot(*np.subtract((cx, cy), start.camera.intrinsics[2:]))
+    if not images or not low < focal < high or aside > _ASIDE * start.corner:
         return NO_VOTE
     seen = np.concatenate([[p.xy for p in image.get_observation_points2D()] for image in images])
     radius = np.linalg.norm(seen - [cx, cy], axis=1)
@@ -189,6 +207,7 @@ def read_vote(model: Any, start: LensStart, frames: int) -> LensVote:
         float(focal), float(k1), float(rest[0]) if rest else 0.0, len(images), len(model.points3D),
         float(model.compute_mean_reprojection_error()), float(np.quantile(radius, 0.95) / start.corner),
         _median_angle(model), len(images) / frames,
+        middle=(float(cx), float(cy)), covariance=settled.covariance,
     )  # fmt: skip
 
 
