@@ -64,8 +64,8 @@ def fuse_votes(start: LensStart, votes: Sequence[LensVote]) -> FusedLens:
         kept.pop(worst)
     fused = _fused(start, kept)
     # windows that differ by more than they say know less than they say
-    apart = float(np.sqrt(np.mean([_apart(vote, fused) ** 2 for vote in kept])))
-    return FusedLens(fused.params, max(1.0, apart) ** 2 * fused.covariance, apart)
+    left = float(np.sqrt(np.mean([_apart(vote, fused) ** 2 for vote in kept])))
+    return FusedLens(fused.params, max(1.0, left) ** 2 * fused.covariance, left)
 
 
 def _fused(start: LensStart, votes: Sequence[LensVote]) -> FusedLens:
