@@ -127,6 +127,7 @@ def test_the_scene_is_drawn_and_turns(tab):
     assert tab.changed_by(lambda: tab.page.mouse.wheel(0, -300)) > 0.05
 
 
+@pytest.mark.parametrize("tab", ["desktop"], indirect=True)
 def test_the_keyboard_moves_the_view(tab):
     tab.page.locator("#scene").focus()
     start = tab.pixels()
@@ -137,6 +138,8 @@ def test_the_keyboard_moves_the_view(tab):
     assert (np.abs(tab.pixels() - start) > 8).any(-1).mean() < LEAST
 
 
+# one form is enough where the screen's size changes nothing: software WebGL is slow
+@pytest.mark.parametrize("tab", ["phone"], indirect=True)
 def test_colours_and_layers_can_be_switched(tab):
     for value in ("chunk", "trust", "confidence", "rgb"):
         assert tab.changed_by(lambda value=value: tab.choose("colour-by", value)) > 0.03, value
