@@ -1,9 +1,11 @@
 """Options from the command line through tyro, its complaints boiled down to one line."""
 
+import difflib
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stderr
-from typing import TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from geoweaver.errors import ConfigError
 
@@ -23,7 +25,19 @@ def parse(options: type[T], program: str, arguments: Sequence[str]) -> T:
     except SystemExit as stop:
         if not stop.code:
             raise
-        raise ConfigError(f"{_first_paragraph(complaint.getvalue())} (see {program} --help)") from None
+        what = _unknown_option(options, arguments) or _first_paragraph(complaint.getvalue())
+        raise ConfigError(f"{what} (see {program} --help)") from None
+
+
+def _unknown_option(options: type[Any], arguments: Sequence[str]) -> str:
+    """The first option that does not exist, and what was meant; tyro often complains of what follows it."""
+    known = ["--help", *(f"--{field.name.replace('_', '-')}" for field in fields(options))]
+    for argument in arguments:
+        name = argument.split("=")[0]
+        if name.startswith("--") and name.replace("_", "-") not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            return f"there is no option {name}" + (f": did you mean {near[0]}?" if near else "")
+    return ""
 
 
 def _first_paragraph(box: str) -> str:
