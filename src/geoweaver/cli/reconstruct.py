@@ -5,27 +5,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
+from tyro.conf import Positional, arg
 
 if TYPE_CHECKING:
     from geoweaver.datatypes import Reconstruction
     from geoweaver.pipeline import Config
     from geoweaver.weave import WeaveConfig
 
+_File = Annotated[Path | None, arg(metavar="FILE")]
+_Folder = Annotated[Path | None, arg(metavar="DIR")]
+_Count = Annotated[int | None, arg(metavar="INT")]
+
 
 @dataclass(frozen=True)
 class Options:
     """Cameras, depth, cloud and exports of a video or a folder; a killed run goes on by the same command."""
 
-    input: tyro.conf.Positional[Path]
+    input: Positional[Annotated[Path, arg(metavar="VIDEO_OR_FOLDER")]]
     """A video file or a folder of images (sub-folders are physical cameras)."""
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
+    out: Annotated[Path, arg(aliases=["-o"], metavar="OUT")]
     """The run's folder."""
     quality: Literal["draft", "normal", "high"] = "normal"
     """How much time to spend: image size, features, keyframes, matches, points."""
     prior: str = "sfm"
     """NAME or NAME:PATH of the geometric prior: sfm needs no weights; gpm, da3-*, vggt, pi3, saved ..."""
-    poses: Path | None = None
+    poses: _File = None
     """A trajectory of known cameras, told to priors that take them: gpm, da3-*, pi3x, mapanything."""
     matcher: str = "classical"
     """NAME or NAME:PATH of the matcher: classical needs no weights; roma, xfeat ..."""
@@ -33,39 +37,39 @@ class Options:
     """NAME or NAME:PATH of what finds places seen before: vlad needs no weights; salad:FILE."""
     preset: Literal["default", "paper"] = "default"
     """paper: fixed stride, all frames, the paper's literal residuals, Adam and table values."""
-    solver: Literal["lm", "adam"] | None = None
+    solver: Annotated[Literal["lm", "adam"] | None, arg(metavar="{lm,adam}")] = None
     """Optimiser of Stages 2 and 3; without it the preset's."""
     stages: Literal[1, 2, 3] = 3
     """The last stage of the weave that is run."""
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""
-    intrinsics: str | None = None
+    intrinsics: Annotated[str | None, arg(metavar="NUMBERS|FILE")] = None
     """fx,fy,cx,cy[,k1,k2,p1,p2] in pixels of the original images, or a cameras.txt or transforms.json."""
     lens: Literal["auto", "pinhole"] = "auto"
     """Where no coefficients are given. auto: distortion is looked for and removed; pinhole: images stay."""
-    masks: Path | None = None
+    masks: _Folder = None
     """Folder of masks named like the images: black pixels are ignored."""
-    timestamps: Path | None = None
+    timestamps: _File = None
     """TUM rgb.txt, EuRoC csv or one number a line."""
-    frames: Path | None = None
+    frames: _File = None
     """List of the frames to use, one name or index a line."""
     keyframes: Literal["auto", "all"] = "auto"
     """auto: by parallax and sharpness; all: every frame."""
     stride: int = 1
     """Use every n-th frame."""
-    max_frames: int | None = None
+    max_frames: _Count = None
     """Use at most so many frames."""
-    max_size: int | None = None
+    max_size: _Count = None
     """Long side of the working images in pixels."""
-    known_distance: str | None = None
-    """A,B,metres: how far apart the cameras of two frames (name or index) are; the result is then metric."""
-    scale: float | None = None
+    known_distance: Annotated[str | None, arg(metavar="A,B,METRES")] = None
+    """How far apart the cameras of two frames (name or index) are; the result is then metric."""
+    scale: Annotated[float | None, arg(metavar="FACTOR")] = None
     """A plain factor on all lengths."""
     outputs: Literal["all", "cameras"] = "all"
     """cameras: only run.json and trajectory.tum; geoweaver export and report make the rest later."""
     engine: Literal["local", "ray"] = "local"
     """Where chunks and edges are computed."""
-    address: str | None = None
+    address: Annotated[str | None, arg(metavar="ADDRESS")] = None
     """Address of the Ray cluster."""
     workers: int = 0
     """Processes; 0: one per core."""
