@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import geoweaver
+from geoweaver.cli import doctor
 from geoweaver.cli import main as cli
 from geoweaver.errors import InputError
 
@@ -48,6 +49,15 @@ def test_help_of_a_command_does_without_torch():
     assert result.stderr.strip() == ""
 
 
+def test_doctor_calls_the_viewer_ready_only_where_it_is(monkeypatch, capfd):
+    assert cli.main(["doctor"]) == 0
+    assert capfd.readouterr().out.endswith("report, view\n")
+    known = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda package: None if package == "viser" else known(package))
+    assert cli.main(["doctor"]) == 0
+    assert capfd.readouterr().out.endswith("report\n")
+
+
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
 def test_every_command_has_help(name):
     result = run(name, "--help")
@@ -63,7 +73,9 @@ def test_every_command_has_help(name):
         (["evaluate"], "an estimate and a reference"),
         (["evaluate", "a"], "an estimate and a reference"),
         (["evaluate", "a", "b", "--missing", "maybe"], "'maybe'"),
-        (["evaluate", "a", "b", "--nonsense"], "--nonsense"),
+        (["evaluate", "a", "b", "--nonsense"], "no option --nonsense (see"),
+        (["reconstruct", "--qualty", "high", "v.mp4", "-o", "out"], "--qualty: did you mean --quality?"),
+        (["reconstruct", "v.mp4", "-o", "out", "--max_sise=480"], "--max_sise: did you mean --max-size?"),
         (["evaluate", "a", "b", "--max-time-diff", "soon"], "--max-time-diff"),
         (["evaluate", "a", "b", "--max-time-diff", "-1"], "--max-time-diff"),
         (["evaluate", "a", "b", "--max-time-diff", "nan"], "--max-time-diff"),

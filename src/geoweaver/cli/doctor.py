@@ -119,5 +119,7 @@ def _as_text(facts: dict[str, Any]) -> str:
             f"  {name:<28} {found['version'] or 'missing: install ' + found['package'] + ' from its authors'}"
         )
     whole = all(f["version"] for n, f in facts["features"].items() if not FEATURES[n][1])
-    lines += ["", "ready: reconstruct, demo, evaluate, export, report" if whole else "NOT ready: see above"]
+    view = ", view" if facts["features"]["live viewer"]["version"] else ""
+    ready = f"ready: reconstruct, demo, evaluate, export, report{view}"
+    lines += ["", ready if whole else "NOT ready: see above"]
     return "\n".join(lines)
