@@ -8,7 +8,8 @@ from geoweaver.priors.plane_sweep import SweepConfig, depth_size, shrink, sweep_
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes
 from geoweaver.priors.plane_sweep_consistency import confidence_of, consistent_views
 from geoweaver.priors.plane_sweep_cost import census, warp
-from geoweaver.priors.plane_sweep_fill import fill
+from geoweaver.priors.plane_sweep_planes import Planes, away_from_jumps, fit_planes
+from geoweaver.priors.plane_sweep_refine import refine
 from geoweaver.priors.plane_sweep_views import (
     SweepViews,
     depth_planes,
@@ -134,12 +135,47 @@ def test_confidence_rises_with_agreement_and_margin_and_falls_with_cost() -> Non
 def test_filling_stops_at_edges() -> None:
     image = np.zeros((40, 60), np.float32)
     image[:, 30:] = 200
-    depth, confidence = np.zeros_like(image), np.zeros_like(image)
-    depth[20, 5], depth[20, 55], confidence[20, 5], confidence[20, 55] = 2, 4, 1, 1
-    filled, weight = fill(depth, confidence, image)
-    np.testing.assert_allclose(filled[18:22, 2:26], 2, rtol=1e-3)
-    np.testing.assert_allclose(filled[18:22, 34:58], 4, rtol=1e-3)
-    assert (weight[18:22, 2:26] > 0).all()
+    inverse, weight = np.zeros_like(image), np.zeros_like(image)
+    inverse[20, 5], inverse[20, 55], weight[20, 5], weight[20, 55] = 0.5, 0.25, 1, 1
+    planes = fit_planes(inverse, weight, image, 24.0, 0.03)
+    np.testing.assert_allclose(planes.inverse[18:22, 2:26], 0.5, rtol=1e-3)
+    np.testing.assert_allclose(planes.inverse[18:22, 34:58], 0.25, rtol=1e-3)
+    assert (planes.weight[18:22, 2:26] > 0).all()
+
+
+def test_a_blank_part_of_a_slanted_wall_goes_on_as_the_wall_does() -> None:
+    y, x = np.mgrid[:60, :90]
+    wall = 0.2 + 0.002 * x + 0.001 * y
+    weight = np.ones_like(wall)
+    weight[20:40, 30:50] = 0
+    weight[10:12, 10:12] = 0.5
+    spoilt = wall.copy()
+    spoilt[10:12, 10:12] *= 3
+    planes = fit_planes(spoilt, weight, np.zeros((60, 90), np.float32), 16.0, 0.03)
+    np.testing.assert_allclose(planes.inverse[20:40, 30:50], wall[20:40, 30:50], rtol=0.01)
+    np.testing.assert_allclose(planes.inverse[10:12, 10:12], wall[10:12, 10:12], rtol=0.02)
+    np.testing.assert_allclose(planes.across[30, 40], 0.002, rtol=0.1)
+
+
+def test_depth_beside_a_jump_counts_less_than_on_a_slanted_surface() -> None:
+    x = np.mgrid[:30, :60][1]
+    slanted = 0.2 + 0.004 * x
+    assert away_from_jumps(slanted)[15, 30] > 0.99
+    jump = np.where(x < 30, slanted, 2 * slanted)
+    assert away_from_jumps(jump)[15, 28] < 0.1 and away_from_jumps(jump)[15, 10] > 0.99
+
+
+def test_refinement_finds_the_wall_between_two_planes_of_the_sweep(taken: Walk) -> None:
+    views = views_of(taken)
+    images = np.stack([shrink(taken.read(k), SIZE) for k in range(len(views))])
+    step = 0.02 / WALL
+    true = 1 / taken.depth[5].astype(np.float64)
+    flat = np.zeros_like(true)
+    found = refine(views, images, 5, np.array([3, 7]), Planes(true + 0.4 * step, flat, flat, flat + 1), step)
+    wall = (taken.depth[5] > BOARD + 0.7) & (found.information > 3)
+    wall[:20], wall[-20:], wall[:, :40], wall[:, -40:] = False, False, False, False
+    assert wall.sum() > 1000
+    assert np.median(np.abs(found.inverse - true)[wall]) < 0.15 * step
 
 
 def test_the_sweep_finds_wall_and_board(taken: Walk) -> None:

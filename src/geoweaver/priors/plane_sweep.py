@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes, pull_to_prior
 from geoweaver.priors.plane_sweep_consistency import confidence_of, consistent_views
 from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume
-from geoweaver.priors.plane_sweep_fill import fill
+from geoweaver.priors.plane_sweep_planes import fit_planes
+from geoweaver.priors.plane_sweep_refine import refine
 from geoweaver.priors.plane_sweep_views import (
     CELL,
     SweepViews,
@@ -33,6 +34,14 @@ _REACHED = 1e-7
 """Weight of filled-in values below which nothing believable is near."""
 _FILLED = 0.3
 """Confidence of a filled-in depth next to believable ones."""
+_FIRST, _SECOND = (12.0, 0.03), (4.0, 0.015)
+"""Reach in pixels and relative scatter of the planes laid through the sweep, and through refined depth."""
+_KNOWN = 10.0
+"""Information with which a pixel counts as much as the plane through its surroundings."""
+_CONFIRMED = 0.5
+"""Confidence of any refined depth that all other views confirm."""
+_BLANK = 0.05
+"""What a refined depth counts of which the images say nothing."""
 
 
 @dataclass(frozen=True)
@@ -117,18 +126,28 @@ def _choose(
     return FrameSweep(depth, margin / (8 * UNITS), cost / UNITS, seen, (step / chosen).astype(np.float32))
 
 
+@dataclass(frozen=True)
+class FrameDepth:
+    """One frame's refined depth before the views are compared again."""
+
+    depth: Picture
+    information: Picture
+    """What its own pixels say about it, see `Refined`."""
+    confidence: Picture
+
+
 def sweep_piece(
     views: SweepViews, read: Callable[[int], UInt8[np.ndarray, "H W 3"]], config: SweepConfig
 ) -> tuple[Float[np.ndarray, "n H W"], Float[np.ndarray, "n H W"]]:
     """Depth and confidence of all frames of a piece; 0 where nothing is known."""
     images = np.stack([shrink(read(k), views.size) for k in range(len(views))])
+    sources = [source_views(views, k, config.sources) for k in range(len(views))]
     sweeps = [sweep_frame(views, images, k, config) for k in range(len(views))]
     raw = np.stack([s.depth for s in sweeps])
-    depths, confidences = np.zeros_like(raw), np.zeros_like(raw)
-    for k, sweep in enumerate(sweeps):
-        sources = source_views(views, k, config.sources)
-        depths[k], confidences[k] = _judge(views, raw, k, sources, sweep, images[k])
-    return depths, confidences
+    found = [_refined(views, raw, k, sources[k], sweeps[k], images, config) for k in range(len(views))]
+    refined = np.stack([f.depth for f in found])
+    ends = [_settled(views, refined, k, sources[k], found[k], images[k]) for k in range(len(views))]
+    return np.stack([depth for depth, _ in ends]), np.stack([sure for _, sure in ends])
 
 
 def anchor(views: SweepViews, frame: int, depth: Picture, confidence: Picture) -> tuple[Picture, Picture]:
@@ -144,23 +163,57 @@ def anchor(views: SweepViews, frame: int, depth: Picture, confidence: Picture) -
     return depth, confidence
 
 
-def _judge(
+def _refined(
     views: SweepViews,
     raw: Float[np.ndarray, "n H W"],
     frame: int,
-    sources: np.ndarray,
+    sources: Int[np.ndarray, "s"],
     sweep: FrameSweep,
-    image: Picture,
-) -> tuple[Picture, Picture]:
-    """Believe what other views confirm, and fill the rest from it with a low confidence."""
+    images: Float[np.ndarray, "n H W"],
+    config: SweepConfig,
+) -> FrameDepth:
+    """Lay planes through what other views confirm, over unknown pixels too, and fit the images to them."""
+    if not len(sources):
+        return FrameDepth(raw[frame], np.zeros_like(raw[frame]), np.zeros_like(raw[frame]))
     agree, visible, fused = consistent_views(views, raw, frame, sources)
     # where only some planes are in view, the best of those is a choice without alternatives
     judged = (raw[frame] > 0) & (sweep.seen >= _SEEN)
     sure = np.where(judged, confidence_of(agree, visible, sweep.margin, sweep.cost), 0)
     anchored, weight = anchor(views, frame, fused, np.where(agree >= 1, sure, _ALONE * sure))
-    filled, weight = fill(anchored, weight, image)
-    believed = judged & (agree >= 2)
-    depth = np.where(believed, fused, np.where(weight > _REACHED, filled, 0))
-    reach = np.clip(1 + np.log10(np.maximum(weight, _REACHED)) / 7, 0.1, 1)
-    confidence = np.where(believed, sure, _FILLED * reach + 0.75 * np.minimum(sure, 0.55))
-    return depth.astype(np.float32), np.where(depth > 0, confidence, 0).astype(np.float32)
+    planes = fit_planes(_inverted(anchored), weight**2, images[frame], *_FIRST)
+    first, second = depth_planes(views, frame, config.planes)[:2]
+    refined = refine(views, images, frame, sources, planes, float(second - first))
+    reach = np.clip(1 + np.log10(np.maximum(planes.weight, _REACHED)) / 7, 0.1, 1)
+    alone = _FILLED * reach + 0.75 * np.minimum(sure, 0.55)
+    depth = np.where(planes.weight > _REACHED, _inverted(refined.inverse), 0).astype(np.float32)
+    confidence = np.where(judged & (agree >= 2), sure, alone)
+    return FrameDepth(depth, refined.information, np.where(depth > 0, confidence, 0).astype(np.float32))
+
+
+def _settled(
+    views: SweepViews,
+    refined: Float[np.ndarray, "n H W"],
+    frame: int,
+    sources: Int[np.ndarray, "s"],
+    found: FrameDepth,
+    image: Picture,
+) -> tuple[Picture, Picture]:
+    """Compare refined views; where a pixel says little of itself, its surroundings decide."""
+    agree, visible, fused = consistent_views(views, refined, frame, sources)
+    share = agree / np.maximum(visible, 1)
+    own = found.information / (1 + found.information) + _BLANK
+    weight = found.confidence * np.where(agree >= 2, 1.0, 0.1) * share * own
+    inverse = _inverted(fused)
+    planes = fit_planes(inverse, weight, image, *_SECOND)
+    known = found.information / (_KNOWN + found.information)
+    mixed = np.where(planes.inverse > 0, known * inverse + (1 - known) * planes.inverse, inverse)
+    mixed = np.where(fused > 0, mixed, 0)
+    # filled-in depth on which refined views agree is more often right than not
+    confirmed = np.where(agree >= 2, _CONFIRMED * share, 0)
+    confidence = np.maximum(found.confidence * (0.3 + 0.7 * share), confirmed) * (fused > 0)
+    return _inverted(mixed).astype(np.float32), confidence.astype(np.float32)
+
+
+def _inverted(values: Picture) -> Picture:
+    """One over depth or inverse depth, 0 where unknown."""
+    return np.asarray(np.where(values > 0, 1 / np.maximum(values, 1e-12), 0))

@@ -1,0 +1,134 @@
+"""Surfaces are flat where their colour does not change: a plane through what is known around each pixel."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numba import njit
+
+Picture = Float[np.ndarray, "H W"]
+
+_ROUNDS = 3
+"""Passes over rows and columns: three make a value travel evenly in all directions."""
+_FITS = 3
+"""Each after the first trusts less what the one before did not explain."""
+_EDGE = 10.0
+"""Difference in brightness that counts as one reach."""
+_LEAST_SPREAD = 4.0
+"""Squared pixels of spread without which a slope is not believed."""
+_FARTHEST = 2.0
+"""Factor to the mean around it beyond which a plane is not followed."""
+_APART = 4
+"""Pixels to either side at which a jump of depth is looked for: about as far as one is misplaced."""
+_JUMP = 0.04
+"""Relative bend of inverse depth that is half a jump."""
+_BESIDE = 0.05
+"""What depth beside a jump counts."""
+_NOTHING = 1e-30
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Per pixel a plane, on which inverse depth is linear in the pixel."""
+
+    inverse: Picture
+    across: Picture
+    """Inverse depth per pixel to the right."""
+    down: Picture
+    weight: Picture
+    """What of the weights around arrived here."""
+
+
+def fit_planes(inverse: Picture, weight: Picture, image: Picture, reach: float, scatter: float) -> Planes:
+    """Robust planes through inverse depth within a reach (pixels), not across edges of the image.
+
+    What differs from its plane by more than a relative `scatter` counts less and less.
+    """
+    known = np.where(inverse > 0, weight, 0).astype(np.float64)
+    start = known * away_from_jumps(inverse)
+    used = start
+    paths = _paths(image, reach)
+    for k in range(_FITS):
+        planes = _fit(inverse, used, paths)
+        if k + 1 < _FITS:
+            miss = (inverse - planes.inverse) / (scatter * np.maximum(planes.inverse, _NOTHING))
+            used = start / (1 + miss**2) ** 2
+    return planes
+
+
+def away_from_jumps(inverse: Picture) -> Picture:
+    """Near 1 on surfaces, small beside jumps of depth, where windows saw both sides."""
+    r = _APART
+    padded = np.pad(inverse, r, mode="edge")
+    height, width = inverse.shape
+    bend = np.zeros(inverse.shape)
+    for dy, dx in ((0, r), (r, 0), (r, r), (r, -r)):
+        after = padded[r + dy : r + dy + height, r + dx : r + dx + width]
+        before = padded[r - dy : r - dy + height, r - dx : r - dx + width]
+        bend = np.maximum(bend, np.abs(after + before - 2 * inverse))
+    share = np.where(inverse > 0, bend / np.maximum(inverse, _NOTHING), 0) / _JUMP
+    return np.asarray(_BESIDE + (1 - _BESIDE) / (1 + np.minimum(share, 1e3) ** 4))
+
+
+def _paths(image: Picture, reach: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What share of a value goes on from a pixel to the next, across and down, in each round."""
+    across = 1 / reach + np.abs(np.diff(image, axis=1)) / _EDGE
+    down = 1 / reach + np.abs(np.diff(image, axis=0)) / _EDGE
+    factors = [(3 / (4**_ROUNDS - 1)) ** 0.5 * 2.0 ** (_ROUNDS - k - 1) for k in range(_ROUNDS)]
+    return [(np.exp(-(2**0.5) * across / f), np.exp(-(2**0.5) * down / f)) for f in factors]
+
+
+def _fit(inverse: Picture, weight: Picture, paths: list[tuple[np.ndarray, np.ndarray]]) -> Planes:
+    sums = np.empty((*inverse.shape, 9))
+    _moments(inverse, weight, sums)
+    for across, down in paths:
+        _travel(sums, across)
+        _travel(sums.transpose(1, 0, 2), down.T)
+    value, right, below = (np.zeros(inverse.shape) for _ in range(3))
+    _solve(sums, value, right, below)
+    return Planes(value, right, below, sums[..., 0].copy())
+
+
+@njit(cache=True)
+def _moments(inverse: Any, weight: Any, sums: Any) -> None:
+    """Weight times 1, x, y, x2, xy, y2, q, qx, qy, from the image's middle."""
+    height, width = inverse.shape
+    for y in range(height):
+        for x in range(width):
+            k, q = float(weight[y, x]), float(inverse[y, x])
+            u, v, m = x - 0.5 * width, y - 0.5 * height, sums[y, x]
+            m[0], m[1], m[2], m[3], m[4], m[5] = k, k * u, k * v, k * u * u, k * u * v, k * v * v
+            m[6], m[7], m[8] = k * q, k * q * u, k * q * v
+
+
+@njit(cache=True)
+def _travel(sums: Any, keep: Any) -> None:
+    """One recursive pass to the right and one back, in place: a value decays with the distance travelled."""
+    height, width, n = sums.shape
+    for y in range(height):
+        for x in range(1, width):
+            for c in range(n):
+                sums[y, x, c] += keep[y, x - 1] * (sums[y, x - 1, c] - sums[y, x, c])
+        for x in range(width - 2, -1, -1):
+            for c in range(n):
+                sums[y, x, c] += keep[y, x] * (sums[y, x + 1, c] - sums[y, x, c])
+
+
+@njit(cache=True)
+def _solve(sums: Any, value: Any, across: Any, down: Any) -> None:
+    """Weighted least squares; slopes fade where what is known lies in one place."""
+    height, width, _ = sums.shape
+    for y in range(height):
+        for x in range(width):
+            m = sums[y, x]
+            if m[0] <= _NOTHING:
+                continue
+            mx, my, mq = m[1] / m[0], m[2] / m[0], m[6] / m[0]
+            xx, yy = m[3] / m[0] - mx * mx + _LEAST_SPREAD, m[5] / m[0] - my * my + _LEAST_SPREAD
+            xy, qx, qy = m[4] / m[0] - mx * my, m[7] / m[0] - mq * mx, m[8] / m[0] - mq * my
+            determinant = xx * yy - xy * xy
+            a, b = (qx * yy - qy * xy) / determinant, (qy * xx - qx * xy) / determinant
+            q = mq + a * (x - 0.5 * width - mx) + b * (y - 0.5 * height - my)
+            value[y, x] = min(max(q, mq / _FARTHEST), mq * _FARTHEST)
+            across[y, x], down[y, x] = a, b
