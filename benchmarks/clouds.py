@@ -18,7 +18,7 @@ from torch import Tensor
 from benchmarks.harness import print_table, saved_rows, write_results
 from geoweaver.datatypes import Camera, Frames, Reconstruction
 from geoweaver.engine import LocalEngine
-from geoweaver.evaluation.cloud import nearest_distances
+from geoweaver.evaluation.cloud import resolved
 from geoweaver.formats.ply import PlyCloud, write_ply
 from geoweaver.fusion import SIDES, FusionConfig, fuse_cloud, mean_up, render_cloud, side_view
 from geoweaver.geometry.camera import bearing, pixel_centres, project_with_depth, resize_intrinsics
@@ -70,7 +70,7 @@ class Filmed:
     def resolved(self, points: Float[Tensor, "n 3"], width: int) -> Bool[Tensor, "n"]:
         """Near enough to some camera for a pixel of maps so wide to be no wider than the threshold."""
         focal = float(self.clip.intrinsics[:, 0].min()) * width / self.clip.size[0]
-        return nearest_distances(points, self.clip.cam_from_world.centre) <= self.threshold * focal
+        return resolved(points, self.clip.cam_from_world.centre, self.threshold, focal)
 
     def read(self, frame: int) -> np.ndarray:
         return self.rgb[frame]

@@ -1,6 +1,7 @@
 """The demo: a walk through a synthetic apartment, filmed, reconstructed from the pixels alone, and scored."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from geoweaver.evaluation.cloud import score_cloud
+from geoweaver.evaluation.cloud import resolved, score_cloud
 from geoweaver.evaluation.depth import DepthFrame, score_depth
 from geoweaver.evaluation.scores import TrajectoryScores, score_trajectory
 from geoweaver.finished import load_run
@@ -24,6 +25,8 @@ from geoweaver.synth.world import build_world
 DEPTH_EVERY = 3
 THRESHOLD = 0.02
 """A cloud's point is right within this share of the median depth."""
+_MOST = 200_000
+"""Points of either cloud that are compared."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ class DemoScores:
     absrel: float
     absrel_confident: float
     fscore: float
-    """Percent, at 2 % of the median depth."""
+    """Percent, at 2 % of the median depth, where a pixel of the depth maps is no wider than that."""
+    fscore_all: float
+    """The same of everything that the film shows, however far outside the windows."""
 
 
 def film_demo(folder: Path, frames: int, seed: int, workers: int) -> Clip:
@@ -62,8 +67,15 @@ def score_demo(run_folder: Path, film: Path, clip: Clip) -> DemoScores:
     )
     cloud = scores.reference_from_estimate.act(read_ply(run_folder / "points.ply").points.double())
     surface, threshold = _surface(clip, film)
-    fscore = score_cloud(cloud, surface, threshold, max_points=200_000).fscore
-    return DemoScores(scores, depth.absrel, depth.absrel_confident or float("nan"), fscore)
+    every = score_cloud(cloud, surface, threshold, _MOST)
+    found = run.depths.read(run.depths.frames[0])
+    near = partial(resolved, centre=clip.cam_from_world.centre, threshold=threshold)
+    focal = float(found.intrinsics[0])
+    precision = score_cloud(cloud[near(cloud, focal=focal)], surface, threshold, _MOST).precision
+    recall = score_cloud(cloud, surface[near(surface, focal=focal)], threshold, _MOST).recall
+    fscore = 2 * precision * recall / max(precision + recall, 1e-9)
+    absrel_confident = depth.absrel_confident or float("nan")
+    return DemoScores(scores, depth.absrel, absrel_confident, fscore, every.fscore)
 
 
 def _with_truth(run: FinishedRun) -> list[int]:

@@ -63,3 +63,9 @@ def test_subsampling_is_repeatable_and_close():
 def test_what_cannot_be_scored_is_said(estimate, reference, threshold, error):
     with pytest.raises(error):
         score_cloud(estimate, reference, threshold)
+
+
+def test_a_pixel_resolves_what_is_near_some_camera():
+    cameras = torch.tensor([[0.0, 0, 0], [10, 0, 0]], dtype=torch.float64)
+    places = torch.tensor([[1.9, 0, 0], [2.1, 0, 0], [8.1, 0, 0]], dtype=torch.float64)
+    assert cloud_module.resolved(places, cameras, threshold=0.01, focal=200.0).tolist() == [True, False, True]

@@ -6,7 +6,7 @@ from painted_wall import BOARD, FOCAL, SIZE, WALL, Walk, sideways
 
 from geoweaver.priors.plane_sweep import SweepConfig, depth_size, shrink, sweep_piece
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes
-from geoweaver.priors.plane_sweep_consistency import confidence_of, consistent_views
+from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, consistent_views
 from geoweaver.priors.plane_sweep_cost import census, warp
 from geoweaver.priors.plane_sweep_planes import Planes, away_from_jumps, fit_planes
 from geoweaver.priors.plane_sweep_refine import refine
@@ -130,6 +130,12 @@ def test_confidence_rises_with_agreement_and_margin_and_falls_with_cost() -> Non
     assert confidence_of(2 * one, 4 * one, 2 * one, 6 * one) > base
     assert confidence_of(2 * one, 4 * one, one, 9 * one) < base
     assert 0 < base < 1
+
+
+def test_calibration_keeps_the_order_of_confidences() -> None:
+    said = np.linspace(0, 1, 50)[None]
+    told = calibrated(said)
+    assert (np.diff(told) > 0).all() and told.min() > 0 and told.max() < 1
 
 
 def test_filling_stops_at_edges() -> None:

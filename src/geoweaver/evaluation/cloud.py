@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from geoweaver.errors import ConfigError, DegenerateError
@@ -55,6 +55,13 @@ def score_cloud(
     return CloudScores(
         float(to_reference.mean()), float(to_estimate.mean()), precision, recall, fscore, threshold
     )
+
+
+def resolved(
+    points: Float[Tensor, "n 3"], centre: Float[Tensor, "c 3"], threshold: float, focal: float
+) -> Bool[Tensor, "n"]:
+    """Near enough to some camera for a pixel, seen face on, to be no wider than the threshold."""
+    return nearest_distances(points, centre) <= threshold * focal
 
 
 def nearest_distances(points: Float[Tensor, "n 3"], cloud: Float[Tensor, "m 3"]) -> Float[Tensor, "n"]:

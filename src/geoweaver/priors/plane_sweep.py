@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes, pull_to_prior
-from geoweaver.priors.plane_sweep_consistency import confidence_of, consistent_views
+from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, consistent_views
 from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume
 from geoweaver.priors.plane_sweep_planes import fit_planes
 from geoweaver.priors.plane_sweep_refine import refine
@@ -210,8 +210,8 @@ def _settled(
     mixed = np.where(fused > 0, mixed, 0)
     # filled-in depth on which refined views agree is more often right than not
     confirmed = np.where(agree >= 2, _CONFIRMED * share, 0)
-    confidence = np.maximum(found.confidence * (0.3 + 0.7 * share), confirmed) * (fused > 0)
-    return _inverted(mixed).astype(np.float32), confidence.astype(np.float32)
+    confidence = np.maximum(found.confidence * (0.3 + 0.7 * share), confirmed)
+    return _inverted(mixed).astype(np.float32), np.where(fused > 0, calibrated(confidence), 0)
 
 
 def _inverted(values: Picture) -> Picture:

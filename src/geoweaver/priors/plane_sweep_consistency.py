@@ -12,6 +12,9 @@ VIEWS = 4
 """Views that a depth is compared with."""
 _AGREE = 0.04
 """Relative difference of depths that still counts as the same surface."""
+_SAID = (0.0, 0.12, 0.17, 0.25, 0.35, 0.45, 0.55, 0.9, 1.0)
+_WAS = (0.1, 0.25, 0.42, 0.55, 0.73, 0.8, 0.9, 0.96, 0.98)
+"""Confidence before and share found within 5 %: two worlds, street (seed 0) and apartment (seed 1)."""
 
 
 def consistent_views(
@@ -80,3 +83,8 @@ def confidence_of(
     share = agree / np.maximum(visible, 1)
     score = -2.0 + 0.55 * agree + 1.2 * share + 0.6 * np.minimum(margin, 4.0) - 0.12 * cost
     return np.asarray(1 / (1 + np.exp(-score)), np.float32)
+
+
+def calibrated(confidence: Float[np.ndarray, "H W"]) -> Float[np.ndarray, "H W"]:
+    """The share of refined depths of this confidence that were within 5 % where depth is known."""
+    return np.asarray(np.interp(confidence, _SAID, _WAS), np.float32)
