@@ -76,7 +76,8 @@ const GW = (() => {
   }
 
   function verdict(frame) {
-    const words = [frames.chunk[frame] < 0 ? "in no chunk" : "chunk " + frames.chunk[frame]];
+    const alone = frames.keyframe[frame] ? "in no chunk" : "between keyframes";
+    const words = [frames.chunk[frame] < 0 ? alone : "chunk " + frames.chunk[frame]];
     if (frames.trusted[frame]) {
       words.push("trusted");
       if (frames.sigma[2 * frame + 1] >= 0) words.push("± " + frames.sigma[2 * frame + 1].toPrecision(2) + "°");
