@@ -1,9 +1,10 @@
-"""A map that most of its loops contradict is not handed over without a word."""
+"""What run.json says of the whole: warnings, and the stages in their order."""
 
 import torch
 
-from geoweaver.datatypes import EdgeKind, ViewGraph
-from geoweaver.export.run_folder import warnings
+from geoweaver.clock import Lap
+from geoweaver.datatypes import EdgeKind, StageReport, ViewGraph
+from geoweaver.export.run_folder import _stages, warnings
 
 
 def graph(far: int) -> ViewGraph:
@@ -24,3 +25,10 @@ def test_a_few_look_alikes_are_no_reason_to_warn() -> None:
     rejected[80:] = True
     assert warnings(graph(40), rejected) == []
     assert warnings(graph(0), torch.ones(50, dtype=torch.bool)) == []
+
+
+def test_the_weaves_own_stages_stand_behind_it() -> None:
+    parts = [Lap(name, 1.0, None, ()) for name in ("priors", "weave", "exports")]
+    listed = [stage["name"] for stage in _stages(parts, [StageReport("chunk alignment")])]
+    assert listed == ["priors", "weave", "chunk alignment", "exports"]
+    assert [stage["name"] for stage in _stages(parts[:1], [StageReport("a")])] == ["priors", "a"]

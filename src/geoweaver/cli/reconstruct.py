@@ -153,11 +153,16 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
         ("median px", "right"),
     ):
         table.add_column(head, justify="right" if side == "right" else "left")
+    inner = {report.name for report in result.reports}
     for stage in summary["stages"]:
         median = "" if stage["median_px"] is None else f"{stage['median_px']:.2f}"
         memory = "" if stage["peak_rss_mib"] is None else f"{stage['peak_rss_mib']:.0f}"
         table.add_row(
-            stage["name"], f"{stage['seconds']:.1f}", memory, str(stage["iterations"] or ""), median
+            ("  " if stage["name"] in inner else "") + stage["name"],
+            f"{stage['seconds']:.1f}",
+            memory,
+            str(stage["iterations"] or ""),
+            median,
         )
     console.print(table)
     trusted, total = summary["frames"]["trusted"], summary["frames"]["total"]

@@ -108,7 +108,7 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
         "edges": len(saved.rejected),
         "rejected_edges": int(saved.rejected.sum()),
         "warnings": warnings(saved.graph, saved.rejected),
-        "stages": [*map(_part, record.clock.laps), *map(_stage, result.reports)],
+        "stages": _stages(record.clock.laps, result.reports),
         "seconds_total": record.clock.total(),
         "peak_rss_bytes": _peak_rss(),
         "result": record.key,
@@ -125,6 +125,13 @@ def warnings(graph: ViewGraph, rejected: Bool[Tensor, "E"]) -> list[str]:
         f"{lost} of {count} pairs of frames far apart in time do not fit the map: a loop may be open or the "
         "scale may have slipped; look at the report's path before you rely on it"
     ]
+
+
+def _stages(parts: Sequence[Part], reports: Sequence[StageReport]) -> list[dict[str, Any]]:
+    """The parts in the order of the run, the weave's own stages behind it, since they are part of its time."""
+    names = [part.name for part in parts]
+    inside = names.index("weave") + 1 if "weave" in names else len(names)
+    return [*map(_part, parts[:inside]), *map(_stage, reports), *map(_part, parts[inside:])]
 
 
 def _part(part: Part) -> dict[str, Any]:
