@@ -224,6 +224,7 @@ def made_summary(result: Reconstruction) -> dict[str, object]:
         "version": "0.1.0",
         "config": config,
         "stages": stages,
+        "input": "/films/walk <1>.mp4",
         "seconds_total": 128.5,
         "peak_rss_bytes": 812_000_000,
     }

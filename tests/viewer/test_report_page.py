@@ -93,6 +93,8 @@ def test_every_picture_and_control_has_a_name(hostile):
 def test_the_words_say_what_happened(hostile):
     text = " ".join(Reader(hostile).texts)
     for words in (
+        "GeoWeaver reconstruction of walk <1>.mp4",
+        "It took 2 min 8 s; the largest process held 812 MB of memory.",
         "36 frames, 36 keyframes in 3 chunks. 32 cameras are trusted; 4 keyframes are not.",
         "4 pairs of frames far apart in time were compared: 1 was rejected as false.",
         "only 17 % of its matches agree (frame 7; the others alike)",

@@ -1,6 +1,7 @@
 """The report's sections as HTML; everything that comes from the run is escaped by `tag`."""
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import torch
 
@@ -21,7 +22,7 @@ def header(run: FinishedRun) -> Html:
     """Name, the run in words, the key numbers."""
     return tag(
         "header",
-        tag("p", "GeoWeaver reconstruction", class_="eyebrow"),
+        tag("p", _source(run), class_="eyebrow"),
         tag("h1", run.folder.resolve().name or str(run.folder)),
         tag("p", " ".join(story(run)), class_="lede"),
         tag(
@@ -33,6 +34,12 @@ def header(run: FinishedRun) -> Html:
             class_="tiles",
         ),
     )
+
+
+def _source(run: FinishedRun) -> str:
+    """A run's folder is often just called `out`: what was filmed says more."""
+    name = PurePath(str(run.summary.get("input", ""))).name
+    return f"GeoWeaver reconstruction of {name}" if name else "GeoWeaver reconstruction"
 
 
 def _key_numbers(run: FinishedRun) -> list[tuple[str, str, str]]:

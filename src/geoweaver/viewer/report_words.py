@@ -108,8 +108,9 @@ def story(run: FinishedRun) -> list[str]:
     else:
         sentences.append("No frames far apart in time looked alike, so nothing closed a loop.")
     if "seconds_total" in summary:
-        peak = f" and {size(summary['peak_rss_bytes'])} of memory" if summary.get("peak_rss_bytes") else ""
-        sentences.append(f"It took {duration(float(summary['seconds_total']))}{peak}.")
+        peak = summary.get("peak_rss_bytes")
+        memory = f"; the largest process held {size(peak)} of memory" if peak else ""
+        sentences.append(f"It took {duration(float(summary['seconds_total']))}{memory}.")
     return sentences
 
 
