@@ -128,7 +128,7 @@ def warnings(graph: ViewGraph, rejected: Bool[Tensor, "E"]) -> list[str]:
 
 
 def _stages(parts: Sequence[Part], reports: Sequence[StageReport]) -> list[dict[str, Any]]:
-    """The parts in the order of the run, the weave's own stages behind it, since they are part of its time."""
+    """The parts in the order of the run; the weave's own stages behind it, being part of its time."""
     names = [part.name for part in parts]
     inside = names.index("weave") + 1 if "weave" in names else len(names)
     return [*map(_part, parts[:inside]), *map(_stage, reports), *map(_part, parts[inside:])]
