@@ -9,7 +9,7 @@ import mapped_functions as f
 import pytest
 
 from geoweaver.engine import map_pieces, stage_progress
-from geoweaver.engine.progress import rate
+from geoweaver.engine.progress import clock, rate
 
 
 class Terminal:
@@ -71,3 +71,16 @@ def test_a_map_inside_a_stage_stays_silent(terminal, monkeypatch):
 @pytest.mark.parametrize(("speed", "words"), [(None, ""), (0, ""), (12.34, "12.3/s"), (0.25, "4.0 s each")])
 def test_rates_as_people_say_them(speed, words):
     assert rate(speed) == words
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "remaining", "words"),
+    [
+        (None, None, "0:00 so far"),
+        (83.9, None, "1:23 so far"),
+        (83, 7, "0:07 left"),
+        (1, 7325, "2:02:05 left"),
+    ],
+)
+def test_a_bar_without_an_estimate_still_counts(elapsed, remaining, words):
+    assert clock(elapsed, remaining) == words

@@ -35,6 +35,13 @@ def rate(pieces_per_second: float | None) -> str:
     return f"{1 / pieces_per_second:.1f} s each"
 
 
+def clock(elapsed: float | None, remaining: float | None) -> str:
+    """How long it still takes, or has taken where that cannot be told yet: a still bar looks dead."""
+    seconds = int(remaining if remaining is not None else elapsed or 0)
+    minutes = f"{seconds // 3600}:{seconds // 60 % 60:02}" if seconds >= 3600 else f"{seconds // 60}"
+    return f"{minutes}:{seconds % 60:02} {'left' if remaining is not None else 'so far'}"
+
+
 def _line() -> Any:
     from rich.console import Console
     from rich.progress import (
@@ -43,7 +50,6 @@ def _line() -> Any:
         Progress,
         ProgressColumn,
         Task,
-        TimeRemainingColumn,
     )
     from rich.text import Text
 
@@ -51,5 +57,9 @@ def _line() -> Any:
         def render(self, task: Task) -> Text:
             return Text(rate(task.finished_speed or task.speed))
 
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    class Clock(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text("" if task.finished else clock(task.elapsed, task.time_remaining))
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), Rate(), Clock())
     return Progress(*columns, console=Console(stderr=True))
