@@ -17,6 +17,8 @@ from geoweaver.graph import GraphConfig
 from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.outputs import OutputConfig, write_outputs
+from geoweaver.polishing import VERSION as POLISH_VERSION
+from geoweaver.polishing import PolishConfig, polish_run
 from geoweaver.priors import find_prior
 from geoweaver.priors.lens import LensConfig
 from geoweaver.scale import KnownScale
@@ -46,6 +48,7 @@ class Config:
     features: FeatureConfig = field(default_factory=FeatureConfig)
     graph: GraphConfig = field(default_factory=GraphConfig)
     weave: WeaveConfig = field(default_factory=lambda: WeaveConfig(SamplingConfig(max_per_pair=2000)))
+    polish: PolishConfig = field(default_factory=PolishConfig)
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""
     fixed_stride: bool = False
@@ -99,6 +102,8 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         clock.lap("priors")
         woven, key = _weave(frames, graph, matches, priors, config, store)
         clock.lap("weave")
+        woven, key = _polish(frames, woven, key, config, store)
+        clock.lap("bundle adjustment")
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")
         record = RunRecord(input, config, key, saved, clock, masked=frames.masks is not None)
@@ -139,6 +144,17 @@ def weave_key(
     told = replace(frames, pixels=None, masks=None, notes=())
     inputs = [digest_of(part) for part in (told, graph, matches.places, priors.places)]
     return artifact_key("weave", VERSION, [config.weave, config.seed], inputs)
+
+
+def _polish(frames: Frames, woven: SavedRun, key: str, config: Config, store: Store) -> tuple[SavedRun, str]:
+    """Bundle adjustment of tracks, after the last stage of the weave."""
+    if config.weave.stages < 3 or not config.polish.polish:
+        return woven, key
+    own = artifact_key("polish", POLISH_VERSION, [config.polish], [key])
+    run = cached_noun(
+        store, SavedRun, "polish", "run", own, lambda: polish_run(frames, woven, config.polish, store)
+    )
+    return run[0], own
 
 
 def _complete(

@@ -41,6 +41,8 @@ class Options:
     """Optimiser of Stages 2 and 3; without it the preset's."""
     stages: Literal[1, 2, 3] = 3
     """The last stage of the weave that is run."""
+    polish: bool = True
+    """Bundle adjustment of tracks after Stage 3; the paper preset has none."""
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""
     intrinsics: Annotated[str | None, arg(metavar="NUMBERS|FILE")] = None
@@ -105,6 +107,7 @@ def make_config(options: Options) -> "Config":
     from geoweaver.frames import FramesConfig, KeyframeConfig
     from geoweaver.outputs import OutputConfig
     from geoweaver.pipeline import Config
+    from geoweaver.polishing import PolishConfig
     from geoweaver.priors.lens import LensConfig
     from geoweaver.quality import with_quality
     from geoweaver.scale import parse_scale
@@ -117,7 +120,8 @@ def make_config(options: Options) -> "Config":
     config = Config(
         frames=frames, lens=LensConfig(options.lens),
         keyframes=KeyframeConfig("all" if paper else options.keyframes),
-        weave=_weave(options), chunk_size=options.chunk_size, fixed_stride=paper, prior=options.prior,
+        weave=_weave(options), polish=PolishConfig(options.polish and not paper),
+        chunk_size=options.chunk_size, fixed_stride=paper, prior=options.prior,
         poses=options.poses, matcher=options.matcher, retriever=options.retriever,
         scale=parse_scale(options.known_distance, options.scale), outputs=OutputConfig(options.outputs),
         seed=options.seed, engine=options.engine, workers=options.workers, address=options.address,

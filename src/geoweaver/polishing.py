@@ -1,0 +1,218 @@
+"""The last step on cameras: bundle adjustment of tracks, whose points no depth map holds."""
+
+import logging
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from geoweaver.datatypes import Frames, StageReport
+from geoweaver.export.symmetric import solve_symmetric
+from geoweaver.export.tracks import TrackConfig, Tracks, build_tracks
+from geoweaver.features import FrameFeatures
+from geoweaver.finished import RunDepths, RunMatches, SavedRun
+from geoweaver.geometry import SE3
+from geoweaver.geometry.camera import bearing, project_with_depth
+from geoweaver.results import FinishedRun
+from geoweaver.store import PriorStore, Store
+
+VERSION = 1
+"""Goes up when the same run is polished to something else."""
+NAME = "bundle adjustment"
+_HELD_BACK = 5
+"""Every so many-th track judges the others' cameras."""
+_FEWEST = 10
+"""Observations that a camera needs to be moved."""
+_WORSE = 1.1
+"""How much more they may miss: they were chosen by the cameras of before, and favour them."""
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PolishConfig:
+    """Bundle adjustment after Stage 3; the paper has none."""
+
+    polish: bool = True
+    """False: cameras stay as Stage 3 left them."""
+    tracks: TrackConfig = field(default_factory=lambda: TrackConfig(per_frame=400))
+    """Fewer than for export: cameras need few points that lie well apart."""
+    robust_px: float = 1.0
+    """Pixels from which on a residual counts less."""
+    hold: float = 10.0
+    """Sigmas of Stage 3 within which it holds every camera's place."""
+    iterations: int = 50
+    """At the most."""
+
+
+@dataclass(frozen=True)
+class Polished:
+    """Cameras of some frames, and by how much depth grew in each."""
+
+    frame: Int[Tensor, "n"]
+    cam_from_world: SE3
+    depth_ratio: Float[Tensor, "n"]
+
+
+def polish_run(frames: Frames, saved: SavedRun, config: PolishConfig, store: Store) -> SavedRun:
+    """The run with cameras adjusted to tracks, where tracks that were held back agree that it is better."""
+    rows = (saved.result.trusted & (saved.chunk >= 0)).nonzero().squeeze(1).tolist()
+    if not config.polish or len(rows) < 3:
+        return saved
+    run = _opened(frames, saved, store)
+    tracks = build_tracks(run, rows, config.tracks)
+    held = tracks.point % _HELD_BACK == 0
+    if int((~held).sum()) < _FEWEST * len(rows):
+        return _noted(saved, "left out: too few tracks")
+    found = adjust(run, tracks, ~held, config)
+    moved = apply(saved, found)
+    before, after = (held_back_error(s, tracks, held) for s in (saved, moved))
+    if not after < _WORSE * before:
+        return _noted(saved, f"undone: tracks held back miss by {after:.2f} px rather than {before:.2f}")
+    log.info("bundle adjustment: tracks held back miss by %.2f px, before by %.2f", after, before)
+    return _noted(moved, f"tracks held back miss by {after:.2f} px, before by {before:.2f}", after)
+
+
+def _opened(frames: Frames, saved: SavedRun, store: Store) -> FinishedRun:
+    """What building tracks asks of a run; colours are not needed."""
+    depths = RunDepths(saved, PriorStore(store, "priors", saved.priors))
+    return FinishedRun(
+        Path(), replace(frames, pixels=None), saved.result, saved.graph, saved.rejected, saved.chunk,
+        saved.depth_scale, saved.depth_shift, saved.views, depths, RunMatches(saved, store),
+        FrameFeatures(frames, store), {},
+    )  # fmt: skip
+
+
+def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: PolishConfig) -> Polished:
+    """Cameras and points settle together; intrinsics stay, and the overall scale and place are kept."""
+    import pycolmap
+
+    model, frame_of = _model(run, tracks, used)
+    options = pycolmap.BundleAdjustmentOptions()
+    options.refine_focal_length = options.refine_principal_point = options.refine_extra_params = False
+    options.print_summary = False
+    options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
+    options.ceres.loss_function_scale = config.robust_px
+    options.ceres.solver_options.max_num_iterations = config.iterations
+    # one thread: sums in one order, the same bytes every time
+    options.ceres.solver_options.num_threads = 1
+    problem = pycolmap.BundleAdjustmentConfig()
+    for image in frame_of:
+        problem.add_image(image)
+    before = _depths(model, frame_of)
+    held = [_held(run, model.images[image], frame, config.hold) for image, frame in frame_of.items()]
+    hold = pycolmap.PosePriorBundleAdjustmentOptions()
+    hold.alignment_ransac.random_seed = 0
+    pycolmap.create_pose_prior_bundle_adjuster(options, hold, problem, held, model).solve()
+    after = _depths(model, frame_of)
+    return _read(model, frame_of, before, after)
+
+
+def _held(run: FinishedRun, image: Any, frame: int, sigmas: float) -> Any:
+    """Where Stage 3 has a camera, and how firmly: what bends slowly over the whole map it knows better."""
+    import pycolmap
+
+    place = run.result.cam_from_world[frame].centre.numpy()
+    variance = (sigmas * float(run.result.sigma[frame, 0])) ** 2
+    return pycolmap.PosePrior(
+        pose_prior_id=image.image_id, position=place, position_covariance=variance * np.eye(3),
+        corr_data_id=image.data_id,
+        coordinate_system=pycolmap.PosePriorCoordinateSystem.CARTESIAN,
+    )  # fmt: skip
+
+
+def _model(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"]) -> tuple[Any, dict[int, int]]:
+    """A pycolmap reconstruction of the cameras with enough observations, and which frame each image is."""
+    import pycolmap
+
+    model = pycolmap.Reconstruction()
+    count = torch.bincount(tracks.frame[used], minlength=len(run.result))
+    chosen = (count >= _FEWEST).nonzero().squeeze(1)
+    used = used & (count >= _FEWEST)[tracks.frame]
+    views = torch.bincount(tracks.point[used], minlength=len(tracks))
+    used = used & (views >= 2)[tracks.point]
+    lenses, camera_of = torch.unique(run.result.intrinsics[chosen], dim=0, return_inverse=True)
+    width, height = run.result.size
+    for k, params in enumerate(lenses.tolist()):
+        camera = pycolmap.Camera(camera_id=k + 1, model="PINHOLE", width=width, height=height, params=params)
+        model.add_camera_with_trivial_rig(camera)
+    order = torch.argsort(tracks.frame[used], stable=True)
+    point, pixel, frame = (c[used][order] for c in (tracks.point, tracks.pixel, tracks.frame))
+    ends = torch.searchsorted(frame, torch.stack([chosen, chosen + 1], 1))
+    elements: dict[int, Any] = {}
+    for k, number in enumerate(chosen.tolist()):
+        low, high = ends[k].tolist()
+        image = pycolmap.Image(name=str(number), camera_id=int(camera_of[k]) + 1, image_id=k + 1)
+        image.points2D = pycolmap.Point2DList([pycolmap.Point2D(p) for p in pixel[low:high].numpy()])
+        pose = run.result.cam_from_world[number].matrix()[:3].numpy()
+        model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(pose))
+        for at, p in enumerate(point[low:high].tolist()):
+            elements.setdefault(p, pycolmap.Track()).add_element(k + 1, at)
+    for p in sorted(elements):
+        model.add_point3D(tracks.position[p].numpy(), elements[p], np.zeros(3, np.uint8))
+    return model, {k + 1: number for k, number in enumerate(chosen.tolist())}
+
+
+def _depths(model: Any, frame_of: dict[int, int]) -> dict[int, np.ndarray]:
+    """By image, the depth of each of its points."""
+    found = {}
+    for image in frame_of:
+        pose = model.images[image].cam_from_world().matrix()
+        seen = [p.point3D_id for p in model.images[image].get_observation_points2D()]
+        position = np.array([model.points3D[p].xyz for p in seen]).reshape(-1, 3)
+        found[image] = position @ pose[2, :3] + pose[2, 3]
+    return found
+
+
+def _read(
+    model: Any, frame_of: dict[int, int], before: dict[int, np.ndarray], after: dict[int, np.ndarray]
+) -> Polished:
+    """The cameras at the scale they had: the median depth of all frames is kept."""
+    ratio = np.array([np.median(after[i] / before[i]) if len(before[i]) else 1.0 for i in frame_of])
+    scale = float(np.median(ratio))
+    pose = torch.from_numpy(np.array([model.images[i].cam_from_world().matrix() for i in frame_of]))
+    cameras = SE3.from_matrix(pose)
+    cameras = SE3(cameras.rotation, cameras.translation / scale)
+    return Polished(torch.tensor(list(frame_of.values())), cameras, torch.from_numpy(ratio / scale))
+
+
+def apply(saved: SavedRun, found: Polished) -> SavedRun:
+    """The adjusted cameras; every other frame follows the nearest of them."""
+    old = saved.result.cam_from_world
+    near = (torch.arange(len(saved.result))[:, None] - found.frame[None]).abs().argmin(1)
+    cameras = old @ old[found.frame[near]].inverse() @ found.cam_from_world[near]
+    ratio = torch.ones_like(saved.depth_scale)
+    ratio[found.frame] = found.depth_ratio
+    return replace(
+        saved, result=replace(saved.result, cam_from_world=cameras),
+        depth_scale=saved.depth_scale * ratio, depth_shift=saved.depth_shift * ratio,
+    )  # fmt: skip
+
+
+def held_back_error(saved: SavedRun, tracks: Tracks, held: Bool[Tensor, "T"]) -> float:
+    """Median pixels by which tracks miss the points that a run's cameras make of them."""
+    result, frame = saved.result, tracks.frame[held]
+    _, point = torch.unique(tracks.point[held], return_inverse=True)
+    camera, intrinsics, pixel = result.cam_from_world[frame], result.intrinsics[frame], tracks.pixel[held]
+    position = _nearest_to_rays(point, camera, bearing(pixel, intrinsics))
+    shown, z = project_with_depth(camera.act(position[point]), intrinsics)
+    error = (shown - pixel).norm(dim=-1)
+    return float(torch.where(z > 0, error, torch.inf).median()) if len(error) else float("inf")
+
+
+def _nearest_to_rays(point: Int[Tensor, "T"], camera: SE3, ray: Float[Tensor, "T 3"]) -> Float[Tensor, "P 3"]:
+    """For each point the place nearest to all of its rays."""
+    unit = torch.nn.functional.normalize((ray[:, :, None] * camera.rotation).sum(1), dim=-1)
+    across = torch.eye(3, dtype=ray.dtype) - unit[:, :, None] * unit[:, None, :]
+    count = int(point.max()) + 1
+    H = ray.new_zeros(count, 3, 3).index_add_(0, point, across)
+    g = ray.new_zeros(count, 3).index_add_(0, point, (across @ camera.centre[..., None])[..., 0])
+    return solve_symmetric(H, g)
+
+
+def _noted(saved: SavedRun, note: str, median: float = float("nan")) -> SavedRun:
+    report = StageReport(NAME, notes=(note,), median_px=median)
+    return replace(saved, result=replace(saved.result, reports=(*saved.result.reports, report)))

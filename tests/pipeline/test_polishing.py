@@ -1,0 +1,91 @@
+"""Bundle adjustment after the weave: cameras that were knocked about come back, bad ones are undone."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from small_sequence import OPTIONS, geoweaver
+
+from geoweaver.datatypes import Frames
+from geoweaver.finished import SavedRun
+from geoweaver.geometry import SE3
+from geoweaver.polishing import NAME, PolishConfig, apply, polish_run
+from geoweaver.polishing import adjust as really_adjust
+from geoweaver.store import Store, restore
+
+pytestmark = pytest.mark.slow
+
+
+def opened(folder: Path) -> tuple[Frames, SavedRun, Store]:
+    store = Store.reader(folder / "work")
+    artifact = store.load("result", "run", json.loads((folder / "run.json").read_text())["result"])
+    saved = restore(SavedRun, artifact.tensors, artifact.meta)
+    frames = Frames(
+        saved.names, saved.timestamps, saved.camera, saved.keyframe, saved.cameras, saved.size,
+        None, None, saved.broken, saved.digests,
+    )  # fmt: skip
+    return frames, saved, store
+
+
+def knocked(saved: SavedRun, size: float) -> SavedRun:
+    """Every camera moved and turned a little, the first not."""
+    generator = torch.Generator().manual_seed(0)
+    by = size * torch.randn(len(saved.result), 6, generator=generator, dtype=torch.float64)
+    by[0] = 0
+    cameras = SE3.exp(by) @ saved.result.cam_from_world
+    # as unsure as they are wrong
+    sigma = torch.full_like(saved.result.sigma, size)
+    return replace(saved, result=replace(saved.result, cam_from_world=cameras, sigma=sigma))
+
+
+def turns(a: SavedRun, b: SavedRun) -> float:
+    """Median angle between neighbouring cameras' relative rotations in two runs."""
+    one, two = (s.result.cam_from_world.rotation for s in (a, b))
+    step = (one[1:] @ one[:-1].mT) @ (two[1:] @ two[:-1].mT).mT
+    return float(torch.arccos(((step.diagonal(dim1=1, dim2=2).sum(1) - 1) / 2).clamp(-1, 1)).median())
+
+
+def test_knocked_cameras_come_back(finished: Path) -> None:
+    frames, saved, store = opened(finished)
+    wrong = knocked(saved, 0.002)
+    right = polish_run(frames, wrong, PolishConfig(), store)
+    assert turns(right, saved) < 0.4 * turns(wrong, saved)
+    assert right.result.reports[-1].name == NAME and "held back" in right.result.reports[-1].notes[0]
+    # lengths stay what they were
+    depth = torch.log(right.depth_scale / wrong.depth_scale)[saved.chunk >= 0]
+    assert depth.median().abs() < 1e-3
+
+
+def test_it_is_undone_where_held_back_tracks_object(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames, saved, store = opened(finished)
+
+    def spoilt(*arguments: object) -> object:
+        found = really_adjust(*arguments)  # type: ignore[arg-type]
+        return replace(found, cam_from_world=knocked(saved, 0.02).result.cam_from_world[found.frame])
+
+    monkeypatch.setattr("geoweaver.polishing.adjust", spoilt)
+    kept = polish_run(frames, saved, PolishConfig(), store)
+    assert torch.equal(kept.result.cam_from_world.translation, saved.result.cam_from_world.translation)
+    assert kept.result.reports[-1].notes[0].startswith("undone")
+
+
+def test_frames_without_tracks_follow_their_neighbour(finished: Path) -> None:
+    _, saved, _ = opened(finished)
+    from geoweaver.polishing import Polished
+
+    frame = torch.tensor([0, 6])
+    moved = SE3.exp(torch.tensor([[0.1, 0, 0, 0, 0.2, 0], [0, 0.3, 0, 0, 0, 0]], dtype=torch.float64))
+    found = Polished(frame, moved @ saved.result.cam_from_world[frame], torch.ones(2).double())
+    after, before = apply(saved, found).result.cam_from_world, saved.result.cam_from_world
+    # relative to the frame it follows nothing changed
+    for follower, leader in ((1, 0), (7, 6), (13, 6)):
+        now, then = (c[follower] @ c[leader].inverse() for c in (after, before))
+        assert torch.allclose(now.matrix(), then.matrix(), atol=1e-9)
+
+
+def test_it_can_be_left_out(small: Path, finished: Path, tmp_path: Path) -> None:
+    options = (*OPTIONS, "--outputs", "cameras", "--no-polish")
+    assert geoweaver("reconstruct", small / "images", "-o", tmp_path / "plain", *options).returncode == 0
+    assert (tmp_path / "plain/trajectory.tum").read_bytes() != (finished / "trajectory.tum").read_bytes()
