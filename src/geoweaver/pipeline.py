@@ -103,7 +103,7 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         woven, key = _weave(frames, graph, matches, priors, config, store)
         clock.lap("weave")
         woven, key = _polish(frames, woven, key, config, store)
-        clock.lap("bundle adjustment")
+        clock.lap("polish")
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")
         record = RunRecord(input, config, key, saved, clock, masked=frames.masks is not None)
