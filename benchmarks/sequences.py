@@ -60,7 +60,7 @@ def scores(subject: Subject, run: FinishedRun, out: Path) -> dict[str, Any]:
     row |= {"path_percent": 100 * every.ate / path_length(truth.cam_from_world)}
     trusted = score_trajectory(estimate, truth, missing="ignore", trusted_only=True)
     row |= {"ate_trusted": trusted.ate, "auc3_trusted": trusted.auc3}
-    for number, view in enumerate(run.views[:2], 1):
+    for number, view in enumerate(run.views, 1):
         index = torch.arange(len(estimate))
         cameras = Trajectory(view.cam_from_world, index, estimate.names, estimate.timestamps)
         after = score_trajectory(cameras, truth, missing="ignore")
