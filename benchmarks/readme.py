@@ -70,8 +70,9 @@ def sequences(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
         lines.append([name, str(r["total"]), str(r["trusted"]), *ours, *auc, depth,
                       _number(r.get("seconds"), ".0f"), *peer])  # fmt: skip
     return f"""No weights, two cores, the same settings for all.
-ATE in metres (fox: scene units) on ALL frames after Stages 1, 2 and 3 and in the end, AUC@3 in percent after Stage 1 and in the
-end; COLMAP may register a part only. Seconds are of whole runs on a machine that was also doing other work.
+ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the end, AUC@3 in percent after
+Stage 1 and in the end; COLMAP may register a part only. Seconds are of whole runs on a machine that was also
+doing other work.
 
 {table(heads, lines)}"""
 
