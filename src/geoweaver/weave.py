@@ -140,7 +140,8 @@ def weave(
 def _require_cameras(observations: Observations) -> None:
     if not len(observations):
         raise DegenerateError(
-            "the prior predicted no frame at all: check the input images, or try another --prior"
+            "the prior placed no frame at all: the camera may have moved too little or only turned, or what "
+            "it sees mostly moves or is one flat wall; walk sideways as you film, or try another --prior"
         )
     local, intrinsics = observations.cam_from_chunk, observations.intrinsics
     sound = local.rotation.isfinite().all((-2, -1)) & local.translation.isfinite().all(-1)
