@@ -28,8 +28,22 @@ GW.scene = (() => {
     // where all cameras look the same way, so does the view; else it looks across the longest side
     const mean = [0, 1].map((k) => { let sum = 0; for (let f = 0; f < frames.count; f++) sum += frames.axes[9 * f + 6 + k]; return sum / Math.max(frames.count, 1); });
     const alike = Math.hypot(...mean) > 0.5, radius = Math.hypot(...box.low.map((v, k) => box.high[k] - v)) / 2;
-    return { target: box.middle, distance: 0.85 * radius / Math.sin(0.45), yaw: alike ? Math.atan2(mean[1], mean[0]) + 0.25 : 1.2, pitch: alike ? -0.45 : -0.72, fov: 0.9 };
+    const yaw = alike ? Math.atan2(mean[1], mean[0]) + 0.25 : 1.2, pitch = alike ? -0.45 : -0.72, fov = 0.9;
+    return { target: box.middle, distance: Math.max(fitting(yaw, pitch, fov), 0.4 * radius), yaw, pitch, fov };
   })();
+  // as near as shows all but the outermost points and cameras, whatever the window's shape
+  function fitting(yaw, pitch, fov) {
+    const [c, s, d, e] = [Math.cos(yaw), Math.sin(yaw), Math.cos(pitch), Math.sin(pitch)];
+    const half = Math.tan(fov / 2), high = 0.75 * half, wide = 0.95 * half * (canvas.clientWidth / canvas.clientHeight || 1.5);
+    const needed = (p) => {
+      const [x, y, z] = p.map((v, k) => v - box.middle[k]), along = c * x + s * y;
+      return Math.max(Math.abs(s * x - c * y) / wide, Math.abs(d * z - e * along) / high) - (d * along + e * z);
+    };
+    const cameras = [], points = [], every = Math.max(1, Math.floor(xyz.length / 3 / 5000));
+    for (let f = 0; f < frames.count; f++) cameras.push(needed([0, 1, 2].map((k) => frames.centre[3 * f + k])));
+    for (let i = 0; i < xyz.length / 3; i += every) points.push(needed([0, 1, 2].map((k) => cloud.low[k] + cloud.step[k] * xyz[3 * i + k])));
+    return Math.max(quantile(cameras, 0.98), points.length ? quantile(points, 0.97) : 0);
+  }
   const view = { ...home, target: [...home.target] };
   let looking = false, flight = 0, asked = false;
   const ask = () => { if (!asked && gl) { asked = true; requestAnimationFrame(() => { asked = false; draw(); }); } };
