@@ -20,4 +20,6 @@ def main(folder: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
     main(Path(sys.argv[1]), Path(sys.argv[2]))

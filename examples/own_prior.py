@@ -42,6 +42,8 @@ PRIORS["own"] = lambda path: OwnPrior(Path(path))
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
     sequence, out = Path(sys.argv[1]), Path(sys.argv[2])
     result = reconstruct(sequence / "images", out, Config(prior=f"own:{sequence}"))
     print(f"{int(result.trusted.sum())} of {len(result)} cameras are trusted")

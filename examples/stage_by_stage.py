@@ -52,4 +52,6 @@ def main(input: Path, out: Path, chunk_size: int = 60) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
     main(Path(sys.argv[1]), Path(sys.argv[2]))
