@@ -77,7 +77,7 @@ def test_a_changed_option_recomputes_what_depends_on_it(finished: Path, small: P
     options = (*OPTIONS, "--seed", "3", "--outputs", "cameras")
     assert geoweaver("reconstruct", small / "images", "-o", out, *options).returncode == 0
     new = {name.split("/")[1] for name in set(files_and_times(out)) - before}
-    assert new <= {"weave", "result"} and new
+    assert new <= {"weave", "polish", "result"} and new
     left = {path.name for path in out.iterdir()}
     assert left == {"run.json", "trajectory.tum", "work", "exports"}, "nothing of the earlier result"
 
@@ -91,7 +91,7 @@ def test_other_times_are_seen_in_the_trajectory(finished: Path, small: Path, tmp
     assert geoweaver("reconstruct", small / "images", "-o", out, *options).returncode == 0
     rows = (out / "trajectory.tum").read_text().splitlines()
     assert [float(row.split()[0]) for row in rows] == [100 + 0.5 * k for k in range(FRAMES)]
-    assert {name.split("/")[1] for name in set(files_and_times(out)) - before} == {"weave", "result"}
+    assert {name.split("/")[1] for name in set(files_and_times(out)) - before} == {"weave", "polish", "result"}
 
 
 def test_two_workers_give_the_same_bytes(finished: Path, small: Path, tmp_path: Path) -> None:
