@@ -25,6 +25,7 @@ VERSION = 1
 NAME = "bundle adjustment"
 _HELD_BACK = 5
 """Every so many-th track judges the others' cameras."""
+_FEWEST_CAMERAS = 3
 _FEWEST = 10
 """Observations that a camera needs to be moved."""
 _WORSE = 1.1
@@ -60,8 +61,8 @@ class Polished:
 def polish_run(frames: Frames, saved: SavedRun, config: PolishConfig, store: Store) -> SavedRun:
     """The run with cameras adjusted to tracks, where tracks that were held back agree that it is better."""
     rows = (saved.result.trusted & (saved.chunk >= 0)).nonzero().squeeze(1).tolist()
-    if not config.polish or len(rows) < 3:
-        return saved
+    if len(rows) < _FEWEST_CAMERAS:
+        return _noted(saved, "left out: too few trusted cameras")
     run = _opened(frames, saved, store)
     tracks = build_tracks(run, rows, config.tracks)
     held = tracks.point % _HELD_BACK == 0
@@ -103,7 +104,10 @@ def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: Po
     for image in frame_of:
         problem.add_image(image)
     before = _depths(model, frame_of)
-    held = [_held(run, model.images[image], frame, config.hold) for image, frame in frame_of.items()]
+    sigma = config.hold * _firmness(run, list(frame_of.values()))
+    held = [
+        _held(run, model.images[i], f, float(s)) for (i, f), s in zip(frame_of.items(), sigma, strict=True)
+    ]
     hold = pycolmap.PosePriorBundleAdjustmentOptions()
     hold.alignment_ransac.random_seed = 0
     pycolmap.create_pose_prior_bundle_adjuster(options, hold, problem, held, model).solve()
@@ -111,14 +115,19 @@ def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: Po
     return _read(model, frame_of, before, after)
 
 
-def _held(run: FinishedRun, image: Any, frame: int, sigmas: float) -> Any:
+def _firmness(run: FinishedRun, frames: list[int]) -> Float[Tensor, "n"]:
+    """Stage 3's sigmas of places; a camera that it held fixed is no firmer than a tenth of the usual."""
+    sigma = run.result.sigma[torch.tensor(frames), 0]
+    return sigma.clamp(min=0.1 * float(sigma.median()))
+
+
+def _held(run: FinishedRun, image: Any, frame: int, sigma: float) -> Any:
     """Where Stage 3 has a camera, and how firmly: what bends slowly over the whole map it knows better."""
     import pycolmap
 
     place = run.result.cam_from_world[frame].centre.numpy()
-    variance = (sigmas * float(run.result.sigma[frame, 0])) ** 2
     return pycolmap.PosePrior(
-        pose_prior_id=image.image_id, position=place, position_covariance=variance * np.eye(3),
+        pose_prior_id=image.image_id, position=place, position_covariance=sigma**2 * np.eye(3),
         corr_data_id=image.data_id,
         coordinate_system=pycolmap.PosePriorCoordinateSystem.CARTESIAN,
     )  # fmt: skip
@@ -182,7 +191,7 @@ def _read(
 def apply(saved: SavedRun, found: Polished) -> SavedRun:
     """The adjusted cameras; every other frame follows the nearest of them."""
     old = saved.result.cam_from_world
-    near = (torch.arange(len(saved.result))[:, None] - found.frame[None]).abs().argmin(1)
+    near = _nearest(found.frame, len(saved.result))
     cameras = old @ old[found.frame[near]].inverse() @ found.cam_from_world[near]
     ratio = torch.ones_like(saved.depth_scale)
     ratio[found.frame] = found.depth_ratio
@@ -190,6 +199,14 @@ def apply(saved: SavedRun, found: Polished) -> SavedRun:
         saved, result=replace(saved.result, cam_from_world=cameras),
         depth_scale=saved.depth_scale * ratio, depth_shift=saved.depth_shift * ratio,
     )  # fmt: skip
+
+
+def _nearest(frame: Int[Tensor, "n"], count: int) -> Int[Tensor, "F"]:
+    """For each of so many frames the place in an ascending list that is nearest in the sequence."""
+    every = torch.arange(count)
+    after = torch.searchsorted(frame, every).clamp(max=len(frame) - 1)
+    before = (after - 1).clamp(min=0)
+    return torch.where((every - frame[before]).abs() <= (frame[after] - every).abs(), before, after)
 
 
 def held_back_error(saved: SavedRun, tracks: Tracks, held: Bool[Tensor, "T"]) -> float:

@@ -9,10 +9,12 @@ import torch
 from small_sequence import OPTIONS, geoweaver
 
 from geoweaver.datatypes import Frames
+from geoweaver.export.tracks import Tracks
 from geoweaver.finished import SavedRun
 from geoweaver.geometry import SE3
-from geoweaver.polishing import NAME, PolishConfig, apply, polish_run
+from geoweaver.polishing import NAME, PolishConfig, Polished, apply, polish_run
 from geoweaver.polishing import adjust as really_adjust
+from geoweaver.results import FinishedRun
 from geoweaver.store import Store, restore
 
 pytestmark = pytest.mark.slow
@@ -61,8 +63,8 @@ def test_knocked_cameras_come_back(finished: Path) -> None:
 def test_it_is_undone_where_held_back_tracks_object(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames, saved, store = opened(finished)
 
-    def spoilt(*arguments: object) -> object:
-        found = really_adjust(*arguments)  # type: ignore[arg-type]
+    def spoilt(run: FinishedRun, tracks: Tracks, used: torch.Tensor, config: PolishConfig) -> Polished:
+        found = really_adjust(run, tracks, used, config)
         return replace(found, cam_from_world=knocked(saved, 0.02).result.cam_from_world[found.frame])
 
     monkeypatch.setattr("geoweaver.polishing.adjust", spoilt)
@@ -73,8 +75,6 @@ def test_it_is_undone_where_held_back_tracks_object(finished: Path, monkeypatch:
 
 def test_frames_without_tracks_follow_their_neighbour(finished: Path) -> None:
     _, saved, _ = opened(finished)
-    from geoweaver.polishing import Polished
-
     frame = torch.tensor([0, 6])
     moved = SE3.exp(torch.tensor([[0.1, 0, 0, 0, 0.2, 0], [0, 0.3, 0, 0, 0, 0]], dtype=torch.float64))
     found = Polished(frame, moved @ saved.result.cam_from_world[frame], torch.ones(2).double())

@@ -81,10 +81,8 @@ def _straight_lens(camera: Camera, start: LensStart, fused: FusedLens) -> tuple[
     if fused.aside((start.camera.intrinsics[2], start.camera.intrinsics[3])) < _ASIDE:
         return None, ""
     cx, cy = _original_middle(camera, start, fused)
-    params = (*camera.params[:-2], cx, cy)
-    return Lens(
-        camera.model, params, (camera.width, camera.height)
-    ), f", principal point {cx:.1f}, {cy:.1f} px"
+    lens = Lens(camera.model, (*camera.params[:-2], cx, cy), (camera.width, camera.height))
+    return lens, f", principal point {cx:.1f}, {cy:.1f} px"
 
 
 def _bent_lens(camera: Camera, start: LensStart, fused: FusedLens) -> Lens:

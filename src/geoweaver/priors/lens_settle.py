@@ -12,6 +12,9 @@ _REPROJECTION_PX = 2.0
 _ANGLE_DEG = 1.0
 """Points that miss by more, or are seen from one direction only, do not vote."""
 
+_CORRELATED = 1e-9
+"""Smallest eigenvalue of the correlations below which two parameters cannot be told apart."""
+
 
 @dataclass(frozen=True)
 class Settled:
@@ -58,5 +61,13 @@ def _covariance(model: Any, adjuster: Any) -> np.ndarray:
 
     found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)
     matrix = None if found is None else found.get_other_params_cov(model.cameras[CAMERA].params)
-    whole = matrix is not None and np.isfinite(matrix).all() and (np.diag(matrix) > 0).all()
-    return np.asarray(matrix) if whole else np.zeros(0)
+    return np.asarray(matrix) if matrix is not None and _tells_all(np.asarray(matrix)) else np.zeros(0)
+
+
+def _tells_all(covariance: np.ndarray) -> bool:
+    """Whether no combination of the parameters is left free, nor any known exactly."""
+    variance = np.diag(covariance)
+    if not np.isfinite(covariance).all() or not (variance > 0).all():
+        return False
+    correlation = covariance / np.sqrt(variance[:, None] * variance)
+    return bool(np.linalg.eigvalsh(correlation)[0] > _CORRELATED)
