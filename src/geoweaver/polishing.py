@@ -10,17 +10,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.datatypes import Frames, StageReport
+from geoweaver.datatypes import Camera, Frames, StageReport
 from geoweaver.export.symmetric import solve_symmetric
 from geoweaver.export.tracks import TrackConfig, Tracks, build_tracks
 from geoweaver.features import FrameFeatures
 from geoweaver.finished import RunDepths, RunMatches, SavedRun
+from geoweaver.formats.colmap import ColmapModel, ColmapPoints, as_pycolmap
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import bearing, project_with_depth
 from geoweaver.results import FinishedRun
 from geoweaver.store import PriorStore, Store
 
-VERSION = 1
+VERSION = 2
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -135,34 +136,21 @@ def _held(run: FinishedRun, image: Any, frame: int, sigma: float) -> Any:
 
 def _model(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"]) -> tuple[Any, dict[int, int]]:
     """A pycolmap reconstruction of the cameras with enough observations, and which frame each image is."""
-    import pycolmap
-
-    model = pycolmap.Reconstruction()
-    count = torch.bincount(tracks.frame[used], minlength=len(run.result))
-    chosen = (count >= _FEWEST).nonzero().squeeze(1)
-    used = used & (count >= _FEWEST)[tracks.frame]
-    views = torch.bincount(tracks.point[used], minlength=len(tracks))
-    used = used & (views >= 2)[tracks.point]
-    lenses, camera_of = torch.unique(run.result.intrinsics[chosen], dim=0, return_inverse=True)
-    width, height = run.result.size
-    for k, params in enumerate(lenses.tolist()):
-        camera = pycolmap.Camera(camera_id=k + 1, model="PINHOLE", width=width, height=height, params=params)
-        model.add_camera_with_trivial_rig(camera)
-    order = torch.argsort(tracks.frame[used], stable=True)
-    point, pixel, frame = (c[used][order] for c in (tracks.point, tracks.pixel, tracks.frame))
-    ends = torch.searchsorted(frame, torch.stack([chosen, chosen + 1], 1))
-    elements: dict[int, Any] = {}
-    for k, number in enumerate(chosen.tolist()):
-        low, high = ends[k].tolist()
-        image = pycolmap.Image(name=str(number), camera_id=int(camera_of[k]) + 1, image_id=k + 1)
-        image.points2D = pycolmap.Point2DList([pycolmap.Point2D(p) for p in pixel[low:high].numpy()])
-        pose = run.result.cam_from_world[number].matrix()[:3].numpy()
-        model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(pose))
-        for at, p in enumerate(point[low:high].tolist()):
-            elements.setdefault(p, pycolmap.Track()).add_element(k + 1, at)
-    for p in sorted(elements):
-        model.add_point3D(tracks.position[p].numpy(), elements[p], np.zeros(3, np.uint8))
-    return model, {k + 1: number for k, number in enumerate(chosen.tolist())}
+    result = run.result
+    enough = torch.bincount(tracks.frame[used], minlength=len(result)) >= _FEWEST
+    used = used & enough[tracks.frame]
+    used = used & (torch.bincount(tracks.point[used], minlength=len(tracks)) >= 2)[tracks.point]
+    chosen = enough.nonzero().squeeze(1)
+    lenses, camera_of = torch.unique(result.intrinsics[chosen], dim=0, return_inverse=True)
+    kept, point = torch.unique(tracks.point[used], return_inverse=True)
+    points = ColmapPoints(
+        tracks.position[kept], tracks.colour[kept], torch.full((len(kept),), -1.0, dtype=torch.float64),
+        point, torch.searchsorted(chosen, tracks.frame[used]), tracks.pixel[used],
+    )  # fmt: skip
+    cameras = tuple(Camera("PINHOLE", tuple(params), *result.size) for params in lenses.tolist())
+    names = tuple(map(str, chosen.tolist()))
+    model = ColmapModel(names, result.cam_from_world[chosen], cameras, camera_of, points)
+    return as_pycolmap(model), dict(enumerate(chosen.tolist(), 1))
 
 
 def _depths(model: Any, frame_of: dict[int, int]) -> dict[int, np.ndarray]:

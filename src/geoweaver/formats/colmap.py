@@ -88,7 +88,7 @@ def write_colmap(folder: Path, model: ColmapModel, text: bool = False) -> None:
     """Write a model; a model that is already there is replaced file by file, in both its forms."""
     if text and any(blank in name for name in model.names for blank in " \t"):
         raise InputError("COLMAP's text form cannot store image names with blanks: write the binary form")
-    reconstruction = _reconstruction(model)
+    reconstruction = as_pycolmap(model)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
@@ -176,7 +176,7 @@ def _points(folder: Path, model: Any, images: list[Any]) -> ColmapPoints:
     )
 
 
-def _reconstruction(model: ColmapModel) -> Any:
+def as_pycolmap(model: ColmapModel) -> Any:
     """The model as pycolmap's own object, ids counted from 1."""
     import pycolmap
 
