@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -61,21 +62,31 @@ class Polished:
 
 def polish_run(frames: Frames, saved: SavedRun, config: PolishConfig, store: Store) -> SavedRun:
     """The run with cameras adjusted to tracks, where tracks that were held back agree that it is better."""
+    began = perf_counter()
+    polished, report = _polished(frames, saved, config, store)
+    report = replace(report, seconds=perf_counter() - began)
+    log.info("%s: %s", NAME, "; ".join(report.notes))
+    return replace(polished, result=replace(polished.result, reports=(*saved.result.reports, report)))
+
+
+def _polished(
+    frames: Frames, saved: SavedRun, config: PolishConfig, store: Store
+) -> tuple[SavedRun, StageReport]:
     rows = (saved.result.trusted & (saved.chunk >= 0)).nonzero().squeeze(1).tolist()
     if len(rows) < _FEWEST_CAMERAS:
-        return _noted(saved, "left out: too few trusted cameras")
+        return saved, StageReport(NAME, notes=("left out: too few trusted cameras",))
     run = _opened(frames, saved, store)
     tracks = build_tracks(run, rows, config.tracks)
     held = tracks.point % _HELD_BACK == 0
     if int((~held).sum()) < _FEWEST * len(rows):
-        return _noted(saved, "left out: too few tracks")
-    found = adjust(run, tracks, ~held, config)
-    moved = apply(saved, found)
+        return saved, StageReport(NAME, notes=("left out: too few tracks",))
+    moved = apply(saved, adjust(run, tracks, ~held, config))
     before, after = (held_back_error(s, tracks, held) for s in (saved, moved))
     if not after < _WORSE * before:
-        return _noted(saved, f"undone: tracks held back miss by {after:.2f} px rather than {before:.2f}")
-    log.info("bundle adjustment: tracks held back miss by %.2f px, before by %.2f", after, before)
-    return _noted(moved, f"tracks held back miss by {after:.2f} px, before by {before:.2f}", after)
+        note = f"undone: tracks held back miss by {after:.2f} px rather than {before:.2f}"
+        return saved, StageReport(NAME, notes=(note,))
+    note = f"tracks held back miss by {after:.2f} px, before by {before:.2f}"
+    return moved, StageReport(NAME, notes=(note,), median_px=after)
 
 
 def _opened(frames: Frames, saved: SavedRun, store: Store) -> FinishedRun:
@@ -216,8 +227,3 @@ def _nearest_to_rays(point: Int[Tensor, "T"], camera: SE3, ray: Float[Tensor, "T
     H = ray.new_zeros(count, 3, 3).index_add_(0, point, across)
     g = ray.new_zeros(count, 3).index_add_(0, point, (across @ camera.centre[..., None])[..., 0])
     return solve_symmetric(H, g)
-
-
-def _noted(saved: SavedRun, note: str, median: float = float("nan")) -> SavedRun:
-    report = StageReport(NAME, notes=(note,), median_px=median)
-    return replace(saved, result=replace(saved.result, reports=(*saved.result.reports, report)))
