@@ -6,7 +6,15 @@ import numpy as np
 import torch
 
 from geoweaver.geometry import SE3
-from geoweaver.priors.sfm_check import is_sound, pair_verdicts, soundness, split_model, sub_model, weakest_cut
+from geoweaver.priors.sfm_check import (
+    is_sound,
+    pair_verdicts,
+    soundness,
+    split_model,
+    sub_model,
+    weakest_cut,
+    without_strays,
+)
 from geoweaver.priors.sfm_mapping import SparseModel
 from geoweaver.priors.sfm_pairs import VerifiedPair, chunk_pairs
 
@@ -78,6 +86,24 @@ def replace_some(pair: VerifiedPair, keypoints: list[np.ndarray]) -> VerifiedPai
         gap = np.linalg.norm(keypoints[pair.b] - keypoints[pair.b][matches[row, 1]], axis=1)
         matches[row, 1] = int(gap.argmax())
     return VerifiedPair(pair.a, pair.b, matches)
+
+
+def test_a_single_frame_put_elsewhere_is_dropped_and_no_other() -> None:
+    model, pairs, keypoints = scene()
+    assert len(without_strays(model, pairs, keypoints)) == len(model)
+    cameras = model.cam_from_chunk
+    away = cameras.translation.clone()
+    away[9] += torch.tensor([40.0, 0.0, 0.0])
+    wrong = replace(model, cam_from_chunk=SE3(cameras.rotation, away))
+    # gross misses are what repeated objects look like, so no pair alone condemns the frame
+    assert is_sound(pair_verdicts(wrong, pairs, keypoints))
+    assert without_strays(wrong, pairs, keypoints).member.tolist() == [k for k in range(24) if k != 9]
+
+
+def test_repeated_objects_make_no_strays() -> None:
+    model, pairs, keypoints = scene()
+    far = [replace_some(pair, keypoints) for pair in pairs]
+    assert len(without_strays(model, far, keypoints)) == len(model)
 
 
 def test_halves_without_common_points_have_no_common_scale() -> None:

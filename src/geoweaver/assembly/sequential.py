@@ -9,7 +9,7 @@ from torch import Tensor
 
 from geoweaver.assembly.links import Link, LinkConfig, estimate_link
 from geoweaver.assembly.loops import long_range_pairs
-from geoweaver.assembly.pairs import PairMatches
+from geoweaver.assembly.pairs import PairMatches, select_pairs
 from geoweaver.datatypes import ChunkLayout, Observations, StageReport
 from geoweaver.geometry import Sim3
 
@@ -19,11 +19,12 @@ def initialise_chunks(
 ) -> tuple[ChunkLayout, tuple[Link, ...], StageReport]:
     """A forest of chains: every chunk in the frame of the first chunk of its component."""
     begun = time.perf_counter()
-    near = ~long_range_pairs(matches, kind)
+    # what retrieval found is a claim, even between neighbouring chunks: doors of one corridor look alike
+    near = select_pairs(matches, ~long_range_pairs(matches, kind))
     links = []
-    for a, b in adjacent_chunks(matches, observations, near):
+    for a, b in adjacent_chunks(near, observations):
         generator = torch.Generator().manual_seed(seed + 7919 * a + b)
-        links.append(estimate_link(matches, observations, a, b, config, generator))
+        links.append(estimate_link(near, observations, a, b, config, generator))
     layout = compose(links, observations.chunks)
     loose = int(layout.component.max()) if len(layout) else 0
     notes = [
@@ -44,10 +45,9 @@ def initialise_chunks(
     return layout, tuple(links), report
 
 
-def adjacent_chunks(matches: PairMatches, observations: Observations, near: Tensor) -> list[tuple[int, int]]:
+def adjacent_chunks(near: PairMatches, observations: Observations) -> list[tuple[int, int]]:
     """Chunk pairs that share a frame or a near edge, in order."""
-    a = observations.chunk[matches.observation_i[near]]
-    b = observations.chunk[matches.observation_j[near]]
+    a, b = observations.chunk[near.observation_i], observations.chunk[near.observation_j]
     pairs = torch.stack([torch.minimum(a, b), torch.maximum(a, b)], 1)
     return [(int(x), int(y)) for x, y in torch.unique(pairs, dim=0).tolist()] if len(pairs) else []
 

@@ -22,6 +22,12 @@ _ENOUGH = 25
 """Matches from which on a pair's share of agreeing ones means something."""
 _UNSOUND = 0.7
 """A pair is against a model that explains a smaller share of its matches: on sound models none is."""
+NEAR = 4
+"""Frames so far apart at most are near: their matches are many, and seldom wrong."""
+_STRAY = 0.4
+"""A frame is a stray where the model explains a smaller share of its matches with near frames."""
+_FEW = 0.1
+"""Where a larger share of the frames are strays, the model is bent rather than they lost."""
 _PARALLAX = np.radians(1.5)
 _OWN_PARALLAX = np.radians(3.0)
 """Structure that stands by itself needs more than what merely ties two halves."""
@@ -84,6 +90,20 @@ def _reprojection(
     distance = np.linalg.norm(shown - pixels[known], axis=1)
     errors[known] = np.where(np.isnan(distance), np.inf, distance)
     return errors
+
+
+def without_strays(model: SparseModel, pairs: Sequence[VerifiedPair], keypoints: Pixels) -> SparseModel:
+    """The model without single frames that were put elsewhere: where they look alike, among far ones."""
+    row = {int(m): k for k, m in enumerate(model.member)}
+    agree, judged = np.zeros(len(model)), np.zeros(len(model))
+    for pair in pairs:
+        if pair.b - pair.a <= NEAR and pair.a in row and pair.b in row:
+            both = [row[pair.a], row[pair.b]]
+            errors = _pair_errors(model, pair, *both, keypoints)
+            agree[both] += (errors < _REPROJECTION_PX).sum()
+            judged[both] += len(errors)
+    stray = (judged >= _ENOUGH) & (agree < _STRAY * judged)
+    return sub_model(model, ~stray) if 0 < stray.sum() <= _FEW * len(model) else model
 
 
 def soundness(verdicts: Sequence[PairVerdict]) -> float:

@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from geoweaver.priors.sfm_check import Pixels, is_sound, pair_verdicts, soundness, split_model
+from geoweaver.priors.sfm_check import (
+    NEAR,
+    Pixels,
+    is_sound,
+    pair_verdicts,
+    soundness,
+    split_model,
+    without_strays,
+)
 from geoweaver.priors.sfm_global import map_globally
 from geoweaver.priors.sfm_mapping import FOCAL_RANGE, MappingCamera, SparseModel, map_chunk
 from geoweaver.priors.sfm_motion import Motion, PairMotion, chunk_motion, first_pairs, pair_motion
@@ -13,8 +21,6 @@ from geoweaver.priors.sfm_pairs import VerifiedPair
 
 _FOCAL_TOLERANCE = 0.1
 _NEIGHBOURS = 2
-_NEAR = 4
-"""Frames so far apart at most are near: their matches are many, and seldom wrong."""
 _KEPT = 0.8
 """Share of a piece's frames that mapping it anew must keep."""
 
@@ -47,7 +53,7 @@ def sound_pieces(
     score, attempts = (False, -1.0), 0
     for attempt in _attempts(keypoints, pairs, motions, camera, retries, seed):
         attempts += 1
-        models = [m for m in attempt() if _plausible(m, camera)]
+        models = [without_strays(m, pairs, keypoints) for m in attempt() if _plausible(m, camera)]
         reached = _score(models, pairs, keypoints)
         best, score = (models, reached) if reached > score else (best, score)
         if reached[0]:
@@ -81,6 +87,7 @@ def _map_again(
         return []
     own = [pair for pair in pairs if pair.a in members and pair.b in members]
     models = [m for m in map_chunk(keypoints, own, camera, None, seed) if _plausible(m, camera)]
+    models = [without_strays(m, own, keypoints) for m in models]
     sound = [m for m in models if is_sound(pair_verdicts(m, own, keypoints))]
     return [p for model in sound for p in split_model(model, own, keypoints, smallest)]
 
@@ -107,7 +114,7 @@ def _attempts(
         # a scale that is carried from frame to frame may be lost in a turn
         yield partial(map_globally, keypoints, pairs, camera, seed)
     # distant frames may look alike: a few wrong pairs bend a turn that the near ones hold straight
-    near = [pair for pair in pairs if pair.b - pair.a <= _NEAR]
+    near = [pair for pair in pairs if pair.b - pair.a <= NEAR]
     yield partial(map_chunk, keypoints, near, camera, None, seed)
     for k, start in enumerate(first_pairs(pairs, motions, len(keypoints), retries)):
         how = replace(camera, fixed=False) if camera.agreed and k == 1 else camera
