@@ -28,7 +28,7 @@ for _name, _value in (
     ("OMP_WAIT_POLICY", "PASSIVE"),
 ):
     os.environ.setdefault(_name, _value)
-# a shell that runs the suite in the background has it ignore Ctrl-C, and every process below would inherit that
+# a shell that runs the suite in the background has it ignore Ctrl-C, and its processes would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # a busy machine is slow, not wrong
 settings.register_profile("geoweaver", deadline=None)

@@ -98,10 +98,10 @@ def without_strays(model: SparseModel, pairs: Sequence[VerifiedPair], keypoints:
     agree, judged = np.zeros(len(model)), np.zeros(len(model))
     for pair in pairs:
         if pair.b - pair.a <= NEAR and pair.a in row and pair.b in row:
-            both = [row[pair.a], row[pair.b]]
-            errors = _pair_errors(model, pair, *both, keypoints)
-            agree[both] += (errors < _REPROJECTION_PX).sum()
-            judged[both] += len(errors)
+            i, j = row[pair.a], row[pair.b]
+            errors = _pair_errors(model, pair, i, j, keypoints)
+            agree[[i, j]] += (errors < _REPROJECTION_PX).sum()
+            judged[[i, j]] += len(errors)
     stray = (judged >= _ENOUGH) & (agree < _STRAY * judged)
     return sub_model(model, ~stray) if 0 < stray.sum() <= _FEW * len(model) else model
 
