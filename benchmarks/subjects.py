@@ -7,10 +7,29 @@ from pathlib import Path
 
 from geoweaver.datatypes import Trajectory
 from geoweaver.formats.trajectory import read_trajectory
+from geoweaver.synth.clips import ClipOptions
+from geoweaver.synth.effects import Effects
 
 DRONE = "458.654,457.296,367.215,248.375,-0.28340811,0.07395907,0.00019359,1.76187114e-05"
-WORLDS = {"apartment": (400, 1.5), "street": (300, 1.2), "tabletop": (150, 1.5), "corridor": (300, 1.3)}
-"""Frames and rounds of each rendered world."""
+PHONE = Effects(distortion=(0.06, -0.09, 0.0, 0.0, 0.0), noise=0.01, shutter=0.3)
+WORLDS = {
+    "apartment": ("apartment", 0, ClipOptions(frames=400, laps=1.5)),
+    "street": ("street", 0, ClipOptions(frames=300, laps=1.2)),
+    "tabletop": ("tabletop", 0, ClipOptions(frames=150, laps=1.5)),
+    "corridor": ("corridor", 0, ClipOptions(frames=300, laps=1.3)),
+}
+"""World, seed and how it is filmed."""
+OTHERS = {
+    "corridor_other": ("corridor", 1, ClipOptions(frames=240, laps=1.2, focal=0.9)),
+    "street_other": ("street", 2, ClipOptions(frames=240, laps=1.1, focal=0.6, exposure_swing=1.5)),
+    "apartment_phone": (
+        "apartment", 3, ClipOptions(frames=240, laps=1.2, effects=PHONE, exposure_swing=1.4, movers=True)
+    ),
+    "street_phone": ("street", 5, ClipOptions(frames=240, laps=1.2, effects=PHONE, movers=True)),
+    "tabletop_phone": ("tabletop", 4, ClipOptions(frames=120, laps=1.1, effects=PHONE)),
+    "apartment_fast": ("apartment", 6, ClipOptions(frames=120, laps=1.1)),
+}  # fmt: skip
+"""The same worlds built and filmed otherwise: bent lens, noise, motion blur, movers, fewer frames."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +48,7 @@ class Subject:
 def find_subjects(names: list[str], scratch: Path) -> Iterator[Subject]:
     """Subjects by name; rendered ones are made when their turn comes."""
     for name in names:
-        yield _rendered(name, scratch) if name in WORLDS else _recorded(name)
+        yield _rendered(name, scratch) if name in WORLDS | OTHERS else _recorded(name)
 
 
 def every_name() -> list[str]:
@@ -61,14 +80,14 @@ def _recorded(name: str) -> Subject:
 
 
 def _rendered(name: str, scratch: Path) -> Subject:
-    from geoweaver.synth.clips import ClipOptions, make_clip
+    from geoweaver.synth.clips import make_clip
     from geoweaver.synth.sequence import Output, write_sequence
     from geoweaver.synth.world import build_world
 
     folder = scratch / f"world_{name}"
     if not (folder / "sequence.json").exists():
-        frames, laps = WORLDS[name]
-        clip = make_clip(build_world(name), ClipOptions(frames=frames, laps=laps))
+        world, seed, options = (WORLDS | OTHERS)[name]
+        clip = make_clip(build_world(world, seed), options)
         write_sequence(clip, folder, Output(depth_every=5, workers=2))
     truth = read_trajectory(folder / "groundtruth.tum")
 
@@ -76,4 +95,6 @@ def _rendered(name: str, scratch: Path) -> Subject:
         path = folder / "depth" / f"frame_{frame:05d}.npz"
         return path if path.exists() else None
 
-    return Subject(name, folder / "images", truth, None, true_depth)
+    # depth of a bent lens lies on its bent pixels, ours on straightened ones
+    bent = any((WORLDS | OTHERS)[name][2].effects.distortion)
+    return Subject(name, folder / "images", truth, None, (lambda frame: None) if bent else true_depth)
