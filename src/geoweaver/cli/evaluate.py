@@ -57,6 +57,7 @@ class Options:
 def run(options: Options) -> None:
     """Read, score, print."""
     _check(options)
+    from geoweaver.evaluation import score_doubts, trusted_part
     from geoweaver.evaluation.plot import Entry, plot_trajectories, require_plottable
     from geoweaver.formats.files import place
     from geoweaver.formats.trajectory import read_trajectory
@@ -65,8 +66,12 @@ def run(options: Options) -> None:
         require_plottable(options.plot)
     *paths, reference_path = options.paths
     reference = read_trajectory(reference_path)
-    scores = [_score(path, read_trajectory(path), reference, options) for path in paths]
+    estimates = [read_trajectory(path) for path in paths]
+    scores = [_score(path, e, reference, options) for path, e in zip(paths, estimates, strict=True)]
     rows = [_row(path, score, options) for path, score in zip(paths, scores, strict=True)]
+    for row, score, estimate in zip(rows, scores, estimates, strict=True):
+        scored = trusted_part(estimate) if options.trusted_only else estimate
+        _warn(row, score_doubts(score, scored, reference))
     if options.plot is not None:
         entries = [Entry(place(path), score) for path, score in zip(paths, scores, strict=True)]
         plot_trajectories(options.plot, reference, entries)
@@ -111,6 +116,16 @@ def _row(path: Path, scores: "TrajectoryScores", options: Options) -> dict[str, 
         frames = depth_frames(folder, options.depth, options.depth_unit)
         row |= score_depth(frames, scores.scale, options.depth_align).row()
     return row
+
+
+def _warn(row: dict[str, Any], doubts: tuple[str, ...]) -> None:
+    """Say on stderr, and in the row that becomes JSON, why its figures may mean nothing."""
+    from geoweaver.formats.files import place
+
+    if doubts:
+        row["warnings"] = list(doubts)
+    for doubt in doubts:
+        print(f"WARNING: {place(Path(row['estimate']))}: {doubt}", file=sys.stderr)
 
 
 def _as_json(rows: list[dict[str, Any]]) -> str:
