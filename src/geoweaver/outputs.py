@@ -14,7 +14,6 @@ from geoweaver.formats.files import is_file, is_folder, place
 from geoweaver.formats.json_document import read_json
 from geoweaver.formats.ply import PlyCloud, write_ply
 from geoweaver.formats.run_folder import EXPECTED
-from geoweaver.fusion import VERSION as FUSION_VERSION
 from geoweaver.fusion import FusionConfig, fuse_cloud
 from geoweaver.results import FinishedRun
 from geoweaver.store import Store, artifact_key, cached_noun
@@ -53,7 +52,7 @@ def write_outputs(
 
 
 def _cloud(run: FinishedRun, key: str, config: FusionConfig, store: Store, engine: Engine) -> PlyCloud:
-    key = artifact_key("cloud", FUSION_VERSION, config, [key])
+    key = artifact_key("cloud", config.version, config, [key])
     compute = lambda: fuse_cloud(run.frames, run.result, run.depths, config, engine, run.graph)  # noqa: E731
     return cached_noun(store, PlyCloud, "cloud", "points", key, compute)[0]
 

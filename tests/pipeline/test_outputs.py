@@ -90,3 +90,20 @@ def test_another_cloud_replaces_the_old_one(out: Folder) -> None:
     out.write(OutputConfig(fusion=replace(OutputConfig().fusion, target=500)))
     assert not set(times(out).values()) & set(before.values())
     assert set(expected_outputs(load_run(out.path))) <= out.names()
+
+
+def test_a_newer_fusion_makes_the_cloud_anew(out: Folder) -> None:
+    """The settings are the same, and so is the result: only the fusion's version went up."""
+    (out.path / "points.ply").write_bytes(b"of the older fusion")
+    out.write(OutputConfig())
+    assert (out.path / "points.ply").read_bytes() == b"of the older fusion"
+    for older in (out.summary["config"]["outputs"]["fusion"]["version"] - 1, None):
+        fusion = {**out.summary["config"]["outputs"]["fusion"], "version": older}
+        # runs of before versions were recorded have none
+        fusion = {name: value for name, value in fusion.items() if value is not None}
+        outputs = {**out.summary["config"]["outputs"], "fusion": fusion}
+        earlier = {**out.summary, "config": {**out.summary["config"], "outputs": outputs}}
+        (out.path / "run.json").write_text(json.dumps(earlier))
+        (out.path / "points.ply").write_bytes(b"of the older fusion")
+        out.write(OutputConfig())
+        assert (out.path / "points.ply").read_bytes() != b"of the older fusion"

@@ -35,6 +35,8 @@ class FusionConfig:
     """Depth is ignored beyond so many median depths of its frame."""
     fineness: float = 1.0
     """Smallest voxel in pixels of the depth maps, as they lie on near surfaces."""
+    version: int = 3
+    """Goes up when the same settings make another cloud of the same input."""
 
     def __post_init__(self) -> None:
         if self.target < 1 or self.views < 1 or self.neighbours < 0 or self.fineness <= 0:

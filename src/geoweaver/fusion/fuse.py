@@ -22,8 +22,6 @@ from geoweaver.fusion.views import DepthView, ViewReader
 from geoweaver.fusion.voxels import Heap, Merger, collect, empty_heap
 from geoweaver.results import DepthSource
 
-VERSION = 3
-"""Goes up when the same input makes another cloud."""
 BLOCK = 8
 """Consecutive frames that one worker judges; with their neighbours at most 104 depth maps in memory."""
 log = logging.getLogger(__name__)
