@@ -146,22 +146,28 @@ def test_an_interrupt_says_how_to_go_on(stub, capfd, resumes, words):
     assert words in err and "geoweaver stub 'a b'" in err and err.count("\n") == 1
 
 
-def test_a_real_interrupt_ends_with_130(tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_real_interrupt_ends_with_its_number(tmp_path, kind, code, word):
     waiting = tmp_path / "waiting.tum"
     os.mkfifo(waiting)  # opening it for reading waits until somebody writes
-    code = (
+    program = (
         "import sys, geoweaver.cli.main as cli; "
         "cli.parse = lambda *a: (print('here', flush=True), open(sys.argv[1])); "
         "sys.exit(cli.main(['evaluate']))"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", code, str(waiting)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(waiting)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None and process.stdout.readline() == "here\n"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(kind)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.count("\n") == 1 and "interrupted" in err
+    assert process.returncode == code
+    assert err.count("\n") == 1 and word in err
 
 
 def test_a_closed_pipe_is_quiet():

@@ -1,7 +1,7 @@
 """The entry point `geoweaver`: finds the command, runs it, and turns how it ended into an exit code.
 
-0 done; 1 a bug (traceback); 2 the input or the options are wrong (one line); 130 interrupted;
-141 whoever read the output went away.
+0 done; 1 a bug (traceback); 2 the input or the options are wrong (one line); 130 interrupted (Ctrl-C);
+141 whoever read the output went away; 143 asked to end (SIGTERM).
 """
 
 import difflib
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from geoweaver import __version__
+from geoweaver.cli.ending import Terminated, outlast_libraries, raised_when_terminated
 from geoweaver.cli.parse import parse
 from geoweaver.errors import ConfigError, GeoWeaverError
 
@@ -28,17 +29,22 @@ class Command:
     summary: str
     resumes: bool = False
     """True where the same command, run again, goes on from the last finished piece."""
+    maps: bool = False
+    """True where pycolmap works for it, which would answer signals in its own way."""
 
 
 COMMANDS = {
     "reconstruct": Command(
-        "geoweaver.cli.reconstruct", "cameras of a video or of a folder of images", resumes=True
+        "geoweaver.cli.reconstruct", "cameras of a video or of a folder of images", resumes=True, maps=True
     ),
     "demo": Command(
-        "geoweaver.cli.demo", "film a synthetic walk, reconstruct it from its pixels, score it", resumes=True
+        "geoweaver.cli.demo",
+        "film a synthetic walk, reconstruct it from its pixels, score it",
+        resumes=True,
+        maps=True,
     ),
     "export": Command(
-        "geoweaver.cli.export", "write a finished run for COLMAP, nerfstudio, gsplat and others"
+        "geoweaver.cli.export", "write a finished run for COLMAP, nerfstudio, gsplat and others", maps=True
     ),
     "evaluate": Command("geoweaver.cli.evaluate", "score trajectories (and depth) against a reference"),
     "report": Command("geoweaver.cli.report", "write a run's report: one HTML file that works offline"),
@@ -65,12 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # a file's name may hold letters that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        _dispatch(arguments)
-        sys.stdout.flush()
+        with raised_when_terminated():
+            _dispatch(arguments)
+            sys.stdout.flush()
     except GeoWeaverError as error:
         return _complain(str(error), 2)
-    except KeyboardInterrupt:
-        return _complain(_how_to_go_on(arguments), 130)
+    except (KeyboardInterrupt, Terminated) as end:
+        word, code = ("interrupted", 130) if isinstance(end, KeyboardInterrupt) else ("terminated", 143)
+        return _complain(f"{word}: {_how_to_go_on(arguments)}", code)
     except BrokenPipeError:
         # what is still buffered must not be written to the closed pipe when the interpreter ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -93,7 +101,10 @@ def _dispatch(arguments: list[str]) -> None:
         command = _command(arguments[0])
         _log_to_stderr()
         module = import_module(command.module)
-        module.run(parse(module.Options, f"geoweaver {arguments[0]}", arguments[1:]))
+        options = parse(module.Options, f"geoweaver {arguments[0]}", arguments[1:])
+        if command.maps:
+            outlast_libraries()
+        module.run(options)
 
 
 def _command(name: str) -> Command:
@@ -123,8 +134,8 @@ def _how_to_go_on(arguments: list[str]) -> str:
     again = shlex.join(["geoweaver", *arguments])
     command = COMMANDS.get(arguments[0]) if arguments else None
     if command is not None and command.resumes:
-        return f"interrupted: go on from the last finished piece with the same command: {again}"
-    return f"interrupted: nothing was kept; start again with: {again}"
+        return f"go on from the last finished piece with the same command: {again}"
+    return f"nothing was kept; start again with: {again}"
 
 
 def _complain(message: str, code: int) -> int:

@@ -15,7 +15,10 @@ from geoweaver.engine.parcel import pack, read_answer
 from geoweaver.engine.worker import ONE_THREAD, serve
 from geoweaver.errors import GeoWeaverError
 
-PRELOAD = ["torch", "scipy.optimize", "cv2", "numba", "geoweaver.engine.worker", "geoweaver.datatypes"]
+PRELOAD = [
+    "torch", "scipy.optimize", "cv2", "numba",
+    "geoweaver.engine.worker", "geoweaver.datatypes", "geoweaver.engine.preloaded",
+]  # fmt: skip
 """Loaded once by the server that workers are forked from: a worker then starts in milliseconds."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from geoweaver.engine.parcel import answer, unpack
+from geoweaver.engine.signals import answer_signal
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -29,7 +30,10 @@ ONE_THREAD = dict.fromkeys(
 
 def serve(line: Connection, environment: dict[str, str]) -> None:
     """Answer parcels until the line is closed; the first one brings the function."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches everybody; the owner decides.
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        answer_signal(
+            kind, signal.SIG_IGN
+        )  # Ctrl-C and `kill` of a group reach everybody; the owner decides.
     threading.Thread(target=_end_with_owner, daemon=True).start()
     os.environ.update(environment)
     torch.set_num_threads(1)
