@@ -29,8 +29,8 @@ _CLEARLY = 3.0
 
 
 def residual_windows(config: LensConfig) -> LensConfig:
-    """More and longer windows: only those in which the camera turns can tell."""
-    return replace(config, windows=6, length=30)
+    """Longer windows by half: only those in which the camera turns can tell."""
+    return replace(config, length=config.length * 3 // 2)
 
 
 def residual_vote(start: LensStart, read_features: ReadFeatures, window: Chunk) -> LensVote:
