@@ -122,8 +122,8 @@ def warnings(graph: ViewGraph, rejected: Bool[Tensor, "E"]) -> list[str]:
     if count < _FEWEST_FAR or lost <= _MANY_LOST * count:
         return []
     return [
-        f"{lost} of {count} pairs of frames far apart in time do not fit the map: a loop may be open or the "
-        "scale may have slipped; look at the report's path before you rely on it"
+        f"{lost} of {count} pairs of frames far apart in time do not fit the map: the place repeats itself, "
+        "or a loop is open or the scale slipped; look at the report's path before you rely on it"
     ]
 
 
