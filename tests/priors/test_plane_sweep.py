@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from painted_wall import BOARD, FOCAL, SIZE, WALL, Walk, sideways
+from painted_wall import BOARD, FOCAL, SIZE, WALL, Walk, sideways, walk
 
 from geoweaver.priors.plane_sweep import SweepConfig, depth_size, shrink, sweep_piece
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes
@@ -104,11 +104,12 @@ def test_sources_see_the_frame_from_about_six_degrees(taken: Walk) -> None:
     assert (np.degrees(baseline / WALL) > 1.5).all()
 
 
-def test_planes_reach_beyond_the_sparse_points(taken: Walk) -> None:
+def test_planes_reach_from_the_sky_to_before_the_sparse_points(taken: Walk) -> None:
     views = views_of(taken)
     inverse = depth_planes(views, 3, 64)
     _, z = project_points(views, 3, views.points[3])
-    assert 1 / inverse[0] > z.max() and 1 / inverse[-1] < z.min() and (np.diff(inverse) > 0).all()
+    assert inverse[0] == 0 and 1 / inverse[-1] < z.min()
+    np.testing.assert_allclose(np.diff(inverse), inverse[1])
 
 
 def test_true_depth_is_consistent_and_wrong_depth_is_not(taken: Walk) -> None:
@@ -193,6 +194,40 @@ def test_the_sweep_finds_wall_and_board(taken: Walk) -> None:
     assert valid.mean() > 0.9
     assert error[valid].mean() < 0.06 and error[sure].mean() < 0.02
     assert ((confidence > 0) == valid).all()
+
+
+@pytest.mark.parametrize("clouds", [True, False])
+def test_the_sky_above_a_wall_is_no_surface(clouds: bool) -> None:
+    """Clouds do not move where the camera does; a blank sky tells nothing and is brighter than the wall."""
+    walked = walk(np.stack([[0.07 * (k - 5), 0.0, 0.0] for k in range(10)]))
+    x, y = np.meshgrid(np.arange(SIZE[0]), np.arange(SIZE[1]))
+    above = walked.images[0].astype(np.float64)[..., 0] / 4 if clouds else 0 * x
+    images, sky = walked.images.copy(), np.zeros(walked.depth.shape, bool)
+    for k in range(len(images)):
+        # the wall's upper edge, with battlements
+        along = (x - SIZE[0] / 2) / FOCAL * WALL + walked.cam_from_world.centre[k, 0].item()
+        sky[k] = y < 60 + 8 * (np.floor(2 * along) % 2)
+        images[k][sky[k]] = np.repeat(np.minimum(190 + above, 255)[..., None], 3, 2)[sky[k]].astype(np.uint8)
+    views = views_of(Walk(images, np.where(sky, 0, walked.depth), walked.cam_from_world))
+    depth, confidence = sweep_piece(views, images.__getitem__, SweepConfig())
+    # windows at the wall's edge see both
+    assert (depth[:, 4:50, 30:-30] > 0).mean() < 0.05
+    wall = np.s_[:, 80:-4, 30:-30]
+    assert (depth[wall] > 0).mean() > 0.97 and (confidence[wall] > 0.5).mean() > 0.8
+
+
+def test_views_agree_beyond_the_depth_that_they_can_tell(taken: Walk) -> None:
+    views, sources = views_of(taken), np.array([3, 4, 6, 7])
+    far = np.full_like(taken.depth, 1e3)
+    far[5] = 1e4
+    assert consistent_views(views, far, 5, sources)[0].max() == 0
+    inner = np.s_[30:-30, 40:-40]
+    assert consistent_views(views, far, 5, sources, 100.0)[0][inner].min() == 4
+
+
+def test_differences_that_cannot_be_told_are_no_jumps() -> None:
+    inverse = np.where(np.mgrid[:30, :60][1] < 30, 1e-6, 1e-4)
+    assert away_from_jumps(inverse)[15, 28] < 0.1 and away_from_jumps(inverse, 0.1)[15, 28] > 0.99
 
 
 def test_a_frame_without_points_has_no_depth(taken: Walk) -> None:

@@ -24,6 +24,7 @@ from geoweaver.priors.plane_sweep_views import (
 
 Picture = Float[np.ndarray, "H W"]
 
+_NOTHING = 1e-12
 _SEEN = 0.75
 """Share of the planes that must be in view for a choice among them to mean something."""
 _ALONE = 0.02
@@ -40,6 +41,10 @@ _KNOWN = 10.0
 """Information with which a pixel counts as much as the plane through its surroundings."""
 _CONFIRMED = 0.5
 """Confidence of any refined depth that all other views confirm."""
+_SKY = 1e-3
+"""Planes from infinity at which the sky is kept, so that views can agree on it as on any surface."""
+_TOLD = (1.0, 2.0)
+"""Planes from infinity up to which nothing is a surface, and from which its confidence counts fully."""
 _BLANK = 0.05
 """What a refined depth counts of which the images say nothing."""
 
@@ -75,8 +80,8 @@ class FrameSweep:
     """Census bits that differ at the chosen depth."""
     seen: Picture
     """Share of the likely planes at which some source sees the pixel."""
-    step: Picture
-    """Relative depth of one plane at the chosen depth."""
+    step: float
+    """From plane to plane, in inverse depth."""
 
 
 def depth_size(size: tuple[int, int], pixels: int) -> tuple[int, int]:
@@ -101,7 +106,7 @@ def sweep_frame(
     height, width = images.shape[1:]
     if not len(sources):
         nothing = np.zeros((height, width), np.float32)
-        return FrameSweep(nothing, nothing, nothing, nothing, nothing)
+        return FrameSweep(nothing, nothing, nothing, nothing, 0.0)
     inverse = depth_planes(views, frame, config.planes)
     volume = np.empty((height, width, config.planes), np.int16)
     seen = np.empty((height, width), np.float32)
@@ -120,10 +125,9 @@ def _choose(
     aggregate(volume, image, config.small_jump, config.large_jump, config.edge, total)
     plane, margin, cost = (np.empty(image.shape, np.float32) for _ in range(3))
     pick_planes(total, plane, margin, cost, volume)
-    step = inverse[1] - inverse[0]
-    chosen = (inverse[0] + step * plane).astype(np.float32)
-    depth = np.where(seen > 0, 1 / chosen, 0).astype(np.float32)
-    return FrameSweep(depth, margin / (8 * UNITS), cost / UNITS, seen, (step / chosen).astype(np.float32))
+    step = float(inverse[1] - inverse[0])
+    depth = np.where(seen > 0, 1 / (step * np.maximum(plane, _SKY)), 0).astype(np.float32)
+    return FrameSweep(depth, margin / (8 * UNITS), cost / UNITS, seen, step)
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ class FrameDepth:
     information: Picture
     """What its own pixels say about it, see `Refined`."""
     confidence: Picture
+    step: float
+    """The sweep's."""
 
 
 def sweep_piece(
@@ -144,7 +150,7 @@ def sweep_piece(
     sources = [source_views(views, k, config.sources) for k in range(len(views))]
     sweeps = [sweep_frame(views, images, k, config) for k in range(len(views))]
     raw = np.stack([s.depth for s in sweeps])
-    found = [_refined(views, raw, k, sources[k], sweeps[k], images, config) for k in range(len(views))]
+    found = [_refined(views, raw, k, sources[k], sweeps[k], images) for k in range(len(views))]
     refined = np.stack([f.depth for f in found])
     ends = [_settled(views, refined, k, sources[k], found[k], images[k]) for k in range(len(views))]
     return np.stack([depth for depth, _ in ends]), np.stack([sure for _, sure in ends])
@@ -170,24 +176,23 @@ def _refined(
     sources: Int[np.ndarray, "s"],
     sweep: FrameSweep,
     images: Float[np.ndarray, "n H W"],
-    config: SweepConfig,
 ) -> FrameDepth:
     """Lay planes through what other views confirm, over unknown pixels too, and fit the images to them."""
     if not len(sources):
-        return FrameDepth(raw[frame], np.zeros_like(raw[frame]), np.zeros_like(raw[frame]))
-    agree, visible, fused = consistent_views(views, raw, frame, sources)
+        return FrameDepth(raw[frame], np.zeros_like(raw[frame]), np.zeros_like(raw[frame]), sweep.step)
+    agree, visible, fused = consistent_views(views, raw, frame, sources, 1 / sweep.step)
     # where only some planes are in view, the best of those is a choice without alternatives
     judged = (raw[frame] > 0) & (sweep.seen >= _SEEN)
     sure = np.where(judged, confidence_of(agree, visible, sweep.margin, sweep.cost), 0)
     anchored, weight = anchor(views, frame, fused, np.where(agree >= 1, sure, _ALONE * sure))
-    planes = fit_planes(_inverted(anchored), weight**2, images[frame], *_FIRST)
-    first, second = depth_planes(views, frame, config.planes)[:2]
-    refined = refine(views, images, frame, sources, planes, float(second - first))
+    planes = fit_planes(_inverted(anchored), weight**2, images[frame], *_FIRST, sweep.step)
+    refined = refine(views, images, frame, sources, planes, sweep.step)
     reach = np.clip(1 + np.log10(np.maximum(planes.weight, _REACHED)) / 7, 0.1, 1)
     alone = _FILLED * reach + 0.75 * np.minimum(sure, 0.55)
     depth = np.where(planes.weight > _REACHED, _inverted(refined.inverse), 0).astype(np.float32)
     confidence = np.where(judged & (agree >= 2), sure, alone)
-    return FrameDepth(depth, refined.information, np.where(depth > 0, confidence, 0).astype(np.float32))
+    confidence = np.where(depth > 0, confidence, 0).astype(np.float32)
+    return FrameDepth(depth, refined.information, confidence, sweep.step)
 
 
 def _settled(
@@ -199,21 +204,24 @@ def _settled(
     image: Picture,
 ) -> tuple[Picture, Picture]:
     """Compare refined views; where a pixel says little of itself, its surroundings decide."""
-    agree, visible, fused = consistent_views(views, refined, frame, sources)
+    step = max(found.step, _NOTHING)
+    agree, visible, fused = consistent_views(views, refined, frame, sources, 1 / step)
     share = agree / np.maximum(visible, 1)
     own = found.information / (1 + found.information) + _BLANK
     weight = found.confidence * np.where(agree >= 2, 1.0, 0.1) * share * own
     inverse = _inverted(fused)
-    planes = fit_planes(inverse, weight, image, *_SECOND)
+    planes = fit_planes(inverse, weight, image, *_SECOND, step)
     known = found.information / (_KNOWN + found.information)
     mixed = np.where(planes.inverse > 0, known * inverse + (1 - known) * planes.inverse, inverse)
     mixed = np.where(fused > 0, mixed, 0)
     # filled-in depth on which refined views agree is more often right than not
     confirmed = np.where(agree >= 2, _CONFIRMED * share, 0)
     confidence = np.maximum(found.confidence * (0.3 + 0.7 * share), confirmed)
-    return _inverted(mixed).astype(np.float32), np.where(fused > 0, calibrated(confidence), 0)
+    told = np.clip((mixed / step - _TOLD[0]) / (_TOLD[1] - _TOLD[0]), 0, 1)
+    depth = np.where(told > 0, _inverted(mixed), 0).astype(np.float32)
+    return depth, np.where(depth > 0, told * calibrated(confidence), 0).astype(np.float32)
 
 
 def _inverted(values: Picture) -> Picture:
     """One over depth or inverse depth, 0 where unknown."""
-    return np.asarray(np.where(values > 0, 1 / np.maximum(values, 1e-12), 0))
+    return np.asarray(np.where(values > 0, 1 / np.maximum(values, _NOTHING), 0))

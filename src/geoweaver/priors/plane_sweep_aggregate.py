@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 
 _BIG = np.int16(8000)
+_FINITE = np.int16(1)
+"""Price of every depth but the sky's, in eighths of a census bit."""
 
 
 @njit(cache=True)
@@ -87,11 +89,16 @@ def pick_planes(total: Any, plane: Any, margin: Any, lowest: Any, volume: Any) -
 
 @njit(cache=True)
 def pull_to_prior(volume: Any, prior: Any, nearness: Any, weight: Any, cell: int) -> None:
-    """Make planes dearer the farther they are from what the sparse points near a cell suggest."""
+    """Make planes dearer the farther they are from what the sparse points near a cell suggest.
+
+    Not the first, the sky's: a roof's points say nothing of what is blank beside them. Where images and
+    surroundings tell nothing, it is believed rather than any surface.
+    """
     height, width, planes = volume.shape
     for y in range(height):
         for x in range(width):
             w = weight * nearness[y // cell, x // cell] / np.float32(8)
             suggested = prior[y // cell, x // cell]
-            for d in range(planes):
-                volume[y, x, d] += np.int16(w * min(abs(np.float32(d) - suggested), np.float32(8)))
+            for d in range(1, planes):
+                away = min(abs(np.float32(d) - suggested), np.float32(8))
+                volume[y, x, d] += np.int16(w * away) + _FINITE

@@ -18,9 +18,16 @@ _WAS = (0.1, 0.25, 0.42, 0.55, 0.73, 0.8, 0.9, 0.96, 0.98)
 
 
 def consistent_views(
-    views: SweepViews, depths: Float[np.ndarray, "n H W"], frame: int, sources: Int[np.ndarray, "s"]
+    views: SweepViews,
+    depths: Float[np.ndarray, "n H W"],
+    frame: int,
+    sources: Int[np.ndarray, "s"],
+    far: float = np.inf,
 ) -> tuple[Float[np.ndarray, "H W"], Float[np.ndarray, "H W"], Float[np.ndarray, "H W"]]:
-    """How many of the first sources agree with a frame's depth, how many could, and the agreeing mean."""
+    """How many of the first sources agree with a frame's depth, how many could, and the agreeing mean.
+
+    Beyond `far` no depth can be told from another.
+    """
     others = sources[:VIEWS]
     R = views.rotation[others] @ views.rotation[frame].T
     t = views.translation[others] - R @ views.translation[frame]
@@ -32,6 +39,7 @@ def consistent_views(
         R.astype(np.float32),
         t.astype(np.float32),
         camera,
+        np.float32(far),
         agree,
         visible,
         fused,
@@ -41,7 +49,7 @@ def consistent_views(
 
 @njit(cache=True)
 def _compare(
-    depth: Any, others: Any, R: Any, t: Any, camera: Any, agree: Any, visible: Any, fused: Any
+    depth: Any, others: Any, R: Any, t: Any, camera: Any, far: Any, agree: Any, visible: Any, fused: Any
 ) -> None:
     """Lift each pixel, look it up in every other view, and carry the depth found there back."""
     fx, fy, cx, cy = camera
@@ -66,7 +74,7 @@ def _compare(
                 if found <= 0:
                     continue
                 visible[y, x] += 1
-                if abs(found - pz) < np.float32(_AGREE) * pz:
+                if abs(found - pz) < np.float32(_AGREE) * pz or min(found, pz) > far:
                     agree[y, x] += 1
                     # along the ray of the point itself, so that half a pixel beside it costs nothing
                     total += pz / (found * z)

@@ -40,24 +40,27 @@ class Planes:
     """What of the weights around arrived here."""
 
 
-def fit_planes(inverse: Picture, weight: Picture, image: Picture, reach: float, scatter: float) -> Planes:
+def fit_planes(
+    inverse: Picture, weight: Picture, image: Picture, reach: float, scatter: float, least: float = _NOTHING
+) -> Planes:
     """Robust planes through inverse depth within a reach (pixels), not across edges of the image.
 
-    What differs from its plane by more than a relative `scatter` counts less and less.
+    What differs from its plane by more than a relative `scatter` counts less and less. Differences are
+    relative to `least` at the least: inverse depths below it cannot be told from each other.
     """
     known = np.where(inverse > 0, weight, 0).astype(np.float64)
-    start = known * away_from_jumps(inverse)
+    start = known * away_from_jumps(inverse, least)
     used = start
     paths = _paths(image, reach)
     for k in range(_FITS):
         planes = _fit(inverse, used, paths)
         if k + 1 < _FITS:
-            miss = (inverse - planes.inverse) / (scatter * np.maximum(planes.inverse, _NOTHING))
+            miss = (inverse - planes.inverse) / (scatter * np.maximum(planes.inverse, least))
             used = start / (1 + miss**2) ** 2
     return planes
 
 
-def away_from_jumps(inverse: Picture) -> Picture:
+def away_from_jumps(inverse: Picture, least: float = _NOTHING) -> Picture:
     """Near 1 on surfaces, small beside jumps of depth, where windows saw both sides."""
     r = _APART
     padded = np.pad(inverse, r, mode="edge")
@@ -67,7 +70,7 @@ def away_from_jumps(inverse: Picture) -> Picture:
         after = padded[r + dy : r + dy + height, r + dx : r + dx + width]
         before = padded[r - dy : r - dy + height, r - dx : r - dx + width]
         bend = np.maximum(bend, np.abs(after + before - 2 * inverse))
-    share = np.where(inverse > 0, bend / np.maximum(inverse, _NOTHING), 0) / _JUMP
+    share = np.where(inverse > 0, bend / np.maximum(inverse, least), 0) / _JUMP
     return np.asarray(_BESIDE + (1 - _BESIDE) / (1 + np.minimum(share, 1e3) ** 4))
 
 

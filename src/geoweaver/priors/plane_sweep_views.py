@@ -84,13 +84,12 @@ def _usefulness(views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"]
 
 
 def depth_planes(views: SweepViews, frame: int, planes: int) -> Float[np.ndarray, "planes"]:
-    """Inverse depths, far to near, from 1.25 times the farthest to 0.4 times the nearest sparse points."""
+    """Inverse depths from 0, the sky's, to those of 0.4 times the nearest sparse points."""
     _, z = project_points(views, frame, views.points[frame])
     z = z[z > 0]
     # a point triangulated into the lens would spend all planes on nothing
     near = max(0.4 * np.quantile(z, 0.01), 0.1 * np.median(z))
-    far = min(1.25 * np.quantile(z, 0.99), 10 * np.median(z))
-    return np.linspace(1 / far, 1 / near, planes)
+    return np.linspace(0, 1 / near, planes)
 
 
 def likely_planes(
