@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from geoweaver.geometry.so3 import matrix_from_quaternion, quaternion_from_matrix
-from geoweaver.models.vit import Block, Mlp, initialise_linear
+from geoweaver.models.transformer import Block, Mlp, initialise_linear
 
 _SMALLEST_TANGENT = 1e-6
 """DA3's floor under the tangent of half the field of view, where its head says 0."""
