@@ -188,6 +188,9 @@ def test_a_run_in_progress_shows_its_finished_chunks(tmp_path: Path) -> None:
     assert progress_of(tmp_path).words() == "nothing is finished yet" and finished_chunks(tmp_path) == []
     _unfinished(tmp_path)
     assert progress_of(tmp_path).words() == "priors 1"
+    with Store.open(tmp_path / "work") as store:
+        # what a prior learns for all chunks is kept beside them
+        store.save("priors", "shared", artifact_key("priors", 1, [], ["b"]), {}, {"cameras": []})
     (chunk,) = finished_chunks(tmp_path)
     points = chunk_points(chunk[0])
     assert len(points) > 1000 and float(points.norm(dim=-1).median()) < 10

@@ -63,6 +63,8 @@ def finished_chunks(folder: Path) -> list[list[ChunkPrior]]:
             artifact = store.load("priors", label["piece"], label["key"])
         except (DamagedError, FileNotFoundError):
             continue
+        if "parts" not in artifact.meta:
+            continue  # what all chunks share lies beside them
         parts = [restore_prior(artifact, part) for part in range(artifact.meta["parts"])]
         chunks.append([_some_frames(part) for part in parts])
     return chunks
