@@ -116,6 +116,12 @@ def test_halves_without_common_points_have_no_common_scale() -> None:
     assert weakest_cut(replace(model, point_of=own), keypoints) == 12
 
 
+def test_a_model_without_points_is_cut_nowhere() -> None:
+    model, _, keypoints = scene()
+    bare = replace(model, points=model.points[:0], point_of=np.full_like(model.point_of, -1))
+    assert weakest_cut(bare, keypoints) == 0
+
+
 def test_a_sub_model_keeps_points_that_two_of_its_cameras_see() -> None:
     model, _, _ = scene()
     part = sub_model(model, np.arange(24) < 6)

@@ -216,7 +216,9 @@ def _sightings(
     order = np.lexsort((row, point))
     row, feature, point = row[order], feature[order], point[order]
     fx, fy, cx, cy = model.intrinsics
-    pixel = np.stack([keypoints[model.member[r]][f] for r, f in zip(row, feature, strict=True)])
+    # a model whose points were all given up has no sightings
+    seen = [keypoints[model.member[r]][f] for r, f in zip(row, feature, strict=True)]
+    pixel = np.array(seen).reshape(-1, 2)
     ray = np.concatenate([(pixel - [cx, cy]) / [fx, fy], np.ones((len(pixel), 1))], 1)
     ray = np.einsum("nji,nj->ni", model.cam_from_chunk.rotation.numpy()[row], ray)
     return row, point, ray / np.linalg.norm(ray, axis=1, keepdims=True)
