@@ -15,12 +15,16 @@ from geoweaver.priors.plane_sweep import SweepConfig, depth_size, sweep_piece
 from geoweaver.priors.plane_sweep_views import SweepViews
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.priors.sfm_focal import FocalVote, focal_consensus, start_intrinsics, voting_chunks
-from geoweaver.priors.sfm_mapping import MappingCamera, SparseModel
+from geoweaver.priors.sfm_mapping import MappingCamera, SparseModel, ray_spread
 from geoweaver.priors.sfm_motion import Motion
 from geoweaver.priors.sfm_pairs import OFFSETS, pixel_array, verified_pairs
 from geoweaver.priors.sfm_pieces import ChunkPieces, sound_pieces
 
 log = logging.getLogger(__name__)
+
+_WELL_SEEN = np.radians(0.7)
+"""Scatter of the directions in which a point is seen, from which on it tells how far things are."""
+_FEW_WELL_SEEN = 0.1
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,8 @@ class SfmPrior:
             own = [chunk for chunk in chunks if chunk.frames and int(frames.camera[chunk.frames[0]]) == g]
             if not camera.calibrated and len(own) > 1:
                 vote = partial(focal_vote, self.config, start, read_features)
-                votes = list(map_pieces(vote, voting_chunks(own, self.config.votes), workers, title="focal"))
+                voters = voting_chunks(own, self.config.votes)
+                votes = list(map_pieces(vote, voters, workers, title="priors: focal"))
                 start, note = _agree(start, [v for v in votes if v.weight > 0], g)
                 notes.append(note)
             cameras.append(start)
@@ -122,10 +127,11 @@ class SfmPrior:
         found = chunk_pieces(self.config, camera, context.read_features, chunk)
         priors = tuple(dense_piece(m, chunk, context.frames, self.config.sweep) for m in found.models)
         reason = _reasons(chunk, found)
+        _warn_of_slight_motion(chunk, found.models, camera)
         if reason:
             words = sorted(set(reason.values()))
             log.info(
-                "chunk %d: %d of %d frames are in no piece (%s)",
+                "chunk %d: %d of %d keyframes could not be placed yet (%s)",
                 chunk.index, len(reason), len(chunk), "; ".join(words),
             )  # fmt: skip
         return SfmEstimate(priors, reason, found.attempts)
@@ -160,6 +166,17 @@ def _agree(start: MappingCamera, votes: Sequence[FocalVote], group: int) -> tupl
     _, _, cx, cy = start.intrinsics
     agreed = MappingCamera((focal, focal, cx, cy), start.size, fixed=True, agreed=True)
     return agreed, f"camera {group}: focal {focal:.1f} px from {len(votes)} chunks ({said})"
+
+
+def _warn_of_slight_motion(chunk: Chunk, models: Sequence[SparseModel], camera: MappingCamera) -> None:
+    spread = [float(np.median(ray_spread(model))) for model in models if len(model.points)]
+    if spread and max(spread) < _WELL_SEEN / 2:
+        log.warning(
+            "chunk %d: the camera moved so little (points are seen within about %.1f degrees) that distances "
+            "are rough%s; film while walking sideways for better ones",
+            chunk.index, np.degrees(max(spread)) * 12**0.5,
+            "" if camera.fixed else " and the focal is a guess, which --intrinsics would mend",
+        )  # fmt: skip
 
 
 def _reasons(chunk: Chunk, found: ChunkPieces) -> dict[int, str]:
@@ -204,17 +221,11 @@ def sweep_views(model: SparseModel, image_size: tuple[int, int], size: tuple[int
 
 def well_seen_points(model: SparseModel) -> tuple[Float[np.ndarray, "_ 3"], ...]:
     """For each camera the points it observes, without those that all cameras see from one direction."""
-    centre = model.cam_from_chunk.centre.numpy()
-    row, feature = np.nonzero(model.point_of >= 0)
-    point = model.point_of[row, feature]
-    ray = model.points[point] - centre[row]
-    ray /= np.maximum(np.linalg.norm(ray, axis=1, keepdims=True), 1e-12)
-    mean = np.zeros((len(model.points), 3))
-    np.add.at(mean, point, ray)
-    count = np.bincount(point, minlength=len(mean))
-    # the length of the mean direction falls below one by half the variance of the angle
-    spread = np.sqrt(np.maximum(2 - 2 * np.linalg.norm(mean, axis=1) / np.maximum(count, 1), 0))
-    good = spread > np.radians(0.7)
+    spread = ray_spread(model)
+    good = spread > _WELL_SEEN
+    if len(spread) and good.mean() < _FEW_WELL_SEEN:
+        # where the camera hardly moved, the better half is all there is
+        good = spread >= np.median(spread)
     return tuple(model.points[np.unique(r[(r >= 0) & good[r]])] for r in model.point_of)
 
 

@@ -1,7 +1,7 @@
 """Incremental structure from motion of one chunk through pycolmap, in memory and with one thread."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,6 +17,9 @@ CAMERA = 1
 FOCAL_RANGE = (0.3, 4.0)
 """In image lengths: a focal outside of this is no camera that people film with."""
 T = TypeVar("T")
+
+_SLIGHT_START, _SLIGHT_ANGLE = 0.25, 0.1
+"""Degrees under which a first pair and its points are seen where a camera hardly moved."""
 
 
 @dataclass(frozen=True)
@@ -187,3 +190,38 @@ def read_model(keypoints: Sequence[Float[np.ndarray, "_ 2"]], model: Any) -> Spa
         points,
         point_of,
     )
+
+
+def map_slight_motion(
+    keypoints: Sequence[Float[np.ndarray, "_ 2"]],
+    pairs: Sequence[VerifiedPair],
+    camera: MappingCamera,
+    seed: int = 0,
+) -> list[SparseModel]:
+    """Models of a camera that moved little, or straight ahead: points under small angles count.
+
+    So little motion cannot tell the focal, which stays as it was given or guessed. A mere turn with a wrong
+    focal would be explained as well: `moves_slightly` has to rule that out first.
+    """
+    held = replace(camera, fixed=True)
+    options = mapper_options(True, None, seed)
+    options.mapper.init_min_tri_angle, options.mapper.init_max_forward_motion = _SLIGHT_START, 1.0
+    options.mapper.filter_min_tri_angle = options.triangulation.min_angle = _SLIGHT_ANGLE
+    options.mapper.ba_local_min_tri_angle = _SLIGHT_ANGLE
+
+    read = partial(read_model, keypoints)
+    return largest_first(run_mapper(keypoints, pairs, written_camera(held), options, read))
+
+
+def ray_spread(model: SparseModel) -> Float[np.ndarray, "p"]:
+    """Standard deviation, in radians, of the directions in which each point is seen."""
+    centre = model.cam_from_chunk.centre.numpy()
+    row, feature = np.nonzero(model.point_of >= 0)
+    point = model.point_of[row, feature]
+    ray = model.points[point] - centre[row]
+    ray /= np.maximum(np.linalg.norm(ray, axis=1, keepdims=True), 1e-12)
+    mean = np.zeros((len(model.points), 3))
+    np.add.at(mean, point, ray)
+    count = np.bincount(point, minlength=len(mean))
+    # the length of the mean direction falls below one by half the variance of the angle
+    return np.asarray(np.sqrt(np.maximum(2 - 2 * np.linalg.norm(mean, axis=1) / np.maximum(count, 1), 0)))

@@ -16,6 +16,12 @@ _TURN_PX = 1.0
 _FEW_KEYPOINTS = 40
 _FOCALS = (1.0, 0.6, 0.75, 1.35, 1.8)
 """A mere turn is one for some focal; the given one is tried first."""
+_ANY_FOCAL = tuple(np.geomspace(0.4, 3.0, 18).tolist())
+"""So finely that a turn leaves less than noise does at the focal nearest to the true one."""
+_SLIGHT = np.radians(1.0)
+"""Parallax up to this is below what mapping needs to begin, and to believe a point."""
+_CLEAR_PX = 2.0
+"""What no turn explains must be more than this where little motion is to be believed."""
 
 
 class Motion(Enum):
@@ -38,10 +44,17 @@ class PairMotion:
 
 def pair_motion(pair: VerifiedPair, keypoints: Pixels, camera: MappingCamera) -> PairMotion:
     """The parallax is the smallest over some focals, so that a wrong guess does not look like a walk."""
-    p, q = keypoints[pair.a][pair.matches[:, 0]], keypoints[pair.b][pair.matches[:, 1]]
+    p, q = matched_pixels(pair, keypoints)
     shift = float(np.median(np.linalg.norm(p - q, axis=1)))
     factors = _FOCALS[:1] if camera.fixed else _FOCALS
     return PairMotion(shift, min(_turn_residual(p, q, camera, factor) for factor in factors))
+
+
+def matched_pixels(
+    pair: VerifiedPair, keypoints: Pixels
+) -> tuple[Float[np.ndarray, "m 2"], Float[np.ndarray, "m 2"]]:
+    """Where a pair's matches are in its two frames."""
+    return keypoints[pair.a][pair.matches[:, 0]], keypoints[pair.b][pair.matches[:, 1]]
 
 
 def _turn_residual(
@@ -77,6 +90,21 @@ def chunk_motion(pairs: Sequence[VerifiedPair], motions: Sequence[PairMotion], k
     if np.quantile([m.parallax for m in motions], 0.95) < _TURN_PX:
         return Motion.TURNS
     return Motion.MOVES
+
+
+def moves_slightly(
+    pairs: Sequence[VerifiedPair], motions: Sequence[PairMotion], keypoints: Pixels, camera: MappingCamera
+) -> bool:
+    """Too little parallax to begin with as usual, yet clearly more than a turn leaves with any one focal."""
+    parallax = np.array([m.parallax for m in motions])
+    if not len(parallax) or np.quantile(parallax, 0.95) > _SLIGHT * camera.intrinsics[0]:
+        return False
+    widest = [pairs[k] for k in np.flatnonzero(parallax >= np.quantile(parallax, 0.9))]
+    left = [
+        np.median([_turn_residual(*matched_pixels(pair, keypoints), camera, factor) for pair in widest])
+        for factor in (_FOCALS[:1] if camera.fixed else _ANY_FOCAL)
+    ]
+    return bool(min(left) > _CLEAR_PX)
 
 
 def first_pairs(

@@ -15,8 +15,21 @@ from geoweaver.priors.sfm_check import (
     without_strays,
 )
 from geoweaver.priors.sfm_global import map_globally
-from geoweaver.priors.sfm_mapping import FOCAL_RANGE, MappingCamera, SparseModel, map_chunk
-from geoweaver.priors.sfm_motion import Motion, PairMotion, chunk_motion, first_pairs, pair_motion
+from geoweaver.priors.sfm_mapping import (
+    FOCAL_RANGE,
+    MappingCamera,
+    SparseModel,
+    map_chunk,
+    map_slight_motion,
+)
+from geoweaver.priors.sfm_motion import (
+    Motion,
+    PairMotion,
+    chunk_motion,
+    first_pairs,
+    moves_slightly,
+    pair_motion,
+)
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
 _FOCAL_TOLERANCE = 0.1
@@ -106,10 +119,17 @@ def _attempts(
     retries: int,
     seed: int,
 ) -> Iterator[Callable[[], list[SparseModel]]]:
-    """Frame by frame; all at once; near pairs alone; other first pairs, one with a focal that may yield."""
+    """Frame by frame, or under small angles where there are no others; all at once; near pairs alone; other
+    first pairs, one with a focal that may yield."""
+    slight = bool(retries) and moves_slightly(pairs, motions, keypoints, camera)
+    if slight and not camera.fixed:
+        # a focal that is free would take whatever value explains so little motion
+        yield partial(map_slight_motion, keypoints, pairs, camera, seed)
     yield partial(map_chunk, keypoints, pairs, camera, None, seed)
     if not retries:
         return
+    if slight and camera.fixed:
+        yield partial(map_slight_motion, keypoints, pairs, camera, seed)
     if camera.fixed:
         # a scale that is carried from frame to frame may be lost in a turn
         yield partial(map_globally, keypoints, pairs, camera, seed)
