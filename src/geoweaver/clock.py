@@ -48,7 +48,7 @@ class Clock:
         """What took so long and so much since the last lap, and what there is to know of it."""
         now, peak = time.perf_counter(), self._take_peak()
         self.laps.append(Lap(name, now - self.last, peak / MIB if peak else None, notes))
-        log.info("%s: %.1f s, %.0f MiB", name, now - self.last, peak / MIB)
+        log.info("%s: done in %.1f s%s", name, now - self.last, _told(peak))
         self.last = now
 
     def total(self) -> float:
@@ -68,6 +68,10 @@ class Clock:
             peak = max(self._peak, resident(), high if high > self._high else 0)
             self._peak, self._high = 0, high
         return peak
+
+
+def _told(peak: int) -> str:
+    return f", with up to {peak / MIB:.0f} MiB of memory" if peak else ""
 
 
 def resident() -> int:

@@ -93,7 +93,7 @@ def view_graph(
 def _count_inliers(features: FrameFeatures, engine: Engine, pairs: Int[Tensor, "p 2"]) -> Int[Tensor, "p"]:
     rows = pairs.tolist()
     blocks = [rows[k : k + PAIRS_PER_BLOCK] for k in range(0, len(rows), PAIRS_PER_BLOCK)]
-    counts = list(engine.map(_Verify(features), blocks, title="verified pairs"))
+    counts = list(engine.map(_Verify(features), blocks, title="graph: pairs"))
     return torch.cat(counts) if counts else torch.zeros(0, dtype=torch.long)
 
 

@@ -71,3 +71,9 @@ def test_where_the_system_does_not_tell_nothing_is_said(
     with Clock() as clock:
         clock.lap("blind")
     assert clock.laps[0].peak_rss_mib is None
+
+
+def test_a_lap_is_told_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "geoweaver.clock"):
+        Clock().lap("frames")
+    assert caplog.messages[0].startswith("frames: done in 0.") and caplog.messages[0].endswith("of memory")

@@ -150,11 +150,11 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
     summary = json.loads((out / "run.json").read_text())
     console, table = Console(highlight=False), Table(show_header=True, box=None, pad_edge=False)
     for head, side in (
-        ("part", "left"),
+        ("stage", "left"),
         ("seconds", "right"),
-        ("MiB", "right"),
+        ("memory MiB", "right"),
         ("iterations", "right"),
-        ("median px", "right"),
+        ("error px", "right"),
     ):
         table.add_column(head, justify="right" if side == "right" else "left")
     inner = {report.name for report in result.reports}
@@ -170,7 +170,7 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
         )
     console.print(table)
     trusted, total = summary["frames"]["trusted"], summary["frames"]["total"]
-    console.print(f"{total} frames, {summary['frames']['keyframes']} keyframes, {trusted} trusted")
+    console.print(f"{total} frames, {summary['frames']['keyframes']} of them keyframes, {trusted} trusted")
     if trusted < total:
         console.print(f"PARTIAL: {total - trusted} frames are not trusted; run.json says why, for example")
     for frame, reason in sorted(result.reason.items())[:3]:
@@ -182,3 +182,5 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
         f"{summary['seconds_total']:.0f} s, {peak:.1f} GB in the largest process; run folder: ", end=""
     )
     console.print(escape(str(out.resolve())), soft_wrap=True)
+    if (out / "report.html").exists():
+        console.print("look at it: ", escape(str(out.resolve() / "report.html")), soft_wrap=True, sep="")

@@ -1,4 +1,4 @@
-"""Imported by the server that workers are forked from, and only there: it ends silently when it is told to."""
+"""Imported by the server that workers are forked from, and only there: told to end, it is silent."""
 
 import signal
 

@@ -39,7 +39,7 @@ class SaladRetriever:
     ) -> Float[Tensor, "F D"]:
         """Unit vectors, one row per listed frame."""
         blocks = [list(frames[k : k + BATCH]) for k in range(0, len(frames), BATCH)]
-        done = (engine or LocalEngine()).map(_Describe(self, features), blocks, title="salad")
+        done = (engine or LocalEngine()).map(_Describe(self, features), blocks, title="graph: salad")
         places = [place for block in done for place in block]
         rows = [features.store.load(STAGE, *place).tensors["salad"] for place in places]
         return torch.stack(rows) if rows else torch.zeros(0, 0)

@@ -41,7 +41,7 @@ def measure_motion(frames: Frames, store: Store | None = None, engine: Engine | 
     pieces = [((before[block[0]],) if block[0] in before else (), tuple(block)) for block in blocks]
     displacement = torch.zeros(len(frames), dtype=torch.float64)
     sharpness = torch.zeros(len(frames), dtype=torch.float64)
-    results = (engine or LocalEngine()).map(_Measure(frames, store), pieces, title="motion")
+    results = (engine or LocalEngine()).map(_Measure(frames, store), pieces, title="frames: motion")
     for block, motion in zip(blocks, results, strict=True):
         displacement[block], sharpness[block] = motion.displacement, motion.sharpness
     return Motion(displacement, sharpness)

@@ -16,6 +16,7 @@ _FEWEST_KEYFRAMES = 20
 """Two windows that share no frame."""
 _MATERIAL = 1.0
 """Pixels: less bending changes nothing."""
+_AS_THEY_ARE = "images are taken as they are"
 _CERTAIN = 5.0
 _ASIDE = 3.0
 """Deviations from straight, and of the principal point from the image's middle, that are no chance."""
@@ -62,17 +63,28 @@ def agree_on_lens(camera: Camera, start: LensStart, votes: Sequence[LensVote]) -
     """What windows agree on: bending and the principal point, each where it is certain and matters."""
     sound = [vote for vote in votes if vote.sound and vote.covariance]
     if len(sound) < 2:
-        return LensVerdict(None, tuple(votes), "too few windows can tell how the lens bends the images")
+        return LensVerdict(
+            None,
+            tuple(votes),
+            f"too few stretches of the recording tell the lens' distortion: {_AS_THEY_ARE}",
+        )
     fused = fuse_votes(start, sound)
     if fused.apart > _CONTRADICTS:
-        return LensVerdict(None, tuple(votes), "windows contradict each other about the lens")
+        return LensVerdict(
+            None,
+            tuple(votes),
+            f"stretches of the recording contradict each other about the lens: {_AS_THEY_ARE}",
+        )
     bend = fused.most_bend(start.corner)
     if abs(bend) < _MATERIAL or fused.bending_certainty() < _CERTAIN:
         lens, where = _straight_lens(camera, start, fused.straight())
-        return LensVerdict(lens, tuple(votes), f"no certain distortion ({bend:.1f} px at most){where}")
+        return LensVerdict(
+            lens, tuple(votes), f"the lens has no certain distortion ({bend:.1f} px at most){where}"
+        )
     lens = _bent_lens(camera, start, fused)
     if not _keeps_the_image(lens):
-        return LensVerdict(None, tuple(votes), f"windows agree on a lens that no image fits ({bend:.1f} px)")
+        note = f"the lens found would bend images by {bend:.1f} px, which none fits: {_AS_THEY_ARE}"
+        return LensVerdict(None, tuple(votes), note)
     return LensVerdict(lens, tuple(votes), _found(lens, bend, len(sound)))
 
 
@@ -117,5 +129,5 @@ def _found(lens: Lens, bend: float, windows: int) -> str:
     focal, cx, cy, k1, k2 = lens.params
     return (
         f"lens distortion k1={k1:.4f} k2={k2:.4f} (focal {focal:.1f}, middle {cx:.1f}, {cy:.1f} px): "
-        f"{windows} windows agree that it moves pixels by up to {bend:.1f}, images are rectified"
+        f"{windows} stretches of the recording agree: pixels move by up to {bend:.1f}; images are rectified"
     )
