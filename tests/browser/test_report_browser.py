@@ -174,6 +174,19 @@ def test_a_frame_can_be_picked_and_looked_through(tab):
     page.locator("#play").click()
 
 
+@pytest.mark.parametrize("tab", ["phone"], indirect=True)
+def test_the_cloud_can_be_seen_alone(tab):
+    """Without its points the view is empty: no camera or path is left over it."""
+    page = tab.page
+    page.locator("#look").click()
+    tab.changed_by(lambda: page.locator("#show-points").click())
+    assert tab.pixels()[4:-4, 4:-4].std((0, 1)).max() == 0, "seen through a camera"
+    assert tab.changed_by(lambda: page.locator("#reset-view").click()) > LEAST
+    for box in ("show-cameras", "show-path"):
+        tab.changed_by(lambda box=box: page.locator(f"#{box}").click())
+    assert tab.pixels()[4:-4, 4:-4].std((0, 1)).max() == 0, "with cameras and path switched off"
+
+
 def test_the_path_shows_what_is_asked_for(tab):
     plan = tab.page.locator("#plan")
     plan.scroll_into_view_if_needed()

@@ -115,7 +115,7 @@ def _inspector() -> Html:
                 aria_pressed="false",
             ),
             tag("input", type="range", id="scrub", min="0", max="0", value="0", step="1", aria_label="Frame"),
-            tag("button", "Look", type="button", id="look", title="See the cloud from this camera"),
+            tag("button", "Look", type="button", id="look", title="See the cloud alone from this camera"),
             class_="scrubber",
         ),
         class_="inspector",

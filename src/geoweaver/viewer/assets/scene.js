@@ -260,10 +260,12 @@ GW.scene = (() => {
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     gl.clearColor(r / 255, g / 255, b / 255, 1); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     if (cloud && see.points) shaded(near, far, scale);
+    // through a camera the cloud alone is seen, to be compared with that camera's image
+    if (looking) return;
     if (see.path) stroke(lines.path, m, near, 1.3 * scale);
     if (see.cameras) stroke(lines.cameras, m, near, 0.6 * scale);
     if (see.edges) stroke(lines.edges, m, near, 0.6 * scale);
-    if (lines.picked) stroke(lines.picked, m, near, 1.2 * scale);
+    if (see.cameras && lines.picked) stroke(lines.picked, m, near, 1.2 * scale);
   }
   function shaded(near, far, scale) {
     gl.useProgram(shade.made);
