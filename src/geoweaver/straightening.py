@@ -16,6 +16,9 @@ from geoweaver.store import Store, artifact_key, cached_noun
 VERSION = 4
 """Goes up when the same windows say something else."""
 STAGE = "lens"
+_NOT_LOOKED_FOR = (
+    "lens distortion is not looked for (too few keyframes, or --lens pinhole): images are taken as they are"
+)
 log = logging.getLogger(__name__)
 
 
@@ -54,7 +57,7 @@ def _verdict(
     config = residual_windows(config) if camera.calibrated else config
     windows = lens_windows(own, config)
     if not windows:
-        return LensVerdict(None, (), "images are taken as they are")
+        return LensVerdict(None, (), _NOT_LOOKED_FOR)
     rows = sorted({frame for window in windows for frame in window.frames})
     start = lens_start(camera, frames.size)
     inputs = [features_digest(FrameFeatures(frames, store, options), rows)]

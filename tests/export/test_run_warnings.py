@@ -32,3 +32,10 @@ def test_the_weaves_own_stages_stand_behind_it() -> None:
     listed = [stage["name"] for stage in _stages(parts, [StageReport("chunk alignment")])]
     assert listed == ["priors", "weave", "chunk alignment", "exports"]
     assert [stage["name"] for stage in _stages(parts[:1], [StageReport("a")])] == ["priors", "a"]
+
+
+def test_bundle_adjustment_stands_behind_the_polish() -> None:
+    parts = [Lap(name, 1.0, None, ()) for name in ("weave", "polish", "exports")]
+    reports = [StageReport("fine refinement"), StageReport("bundle adjustment")]
+    listed = [stage["name"] for stage in _stages(parts, reports)]
+    assert listed == ["weave", "fine refinement", "polish", "bundle adjustment", "exports"]

@@ -127,11 +127,19 @@ def warnings(graph: ViewGraph, rejected: Bool[Tensor, "E"]) -> list[str]:
     ]
 
 
+_PART_OF = {"bundle adjustment": "polish"}
+"""The part that a report is of, where that is not the weave."""
+
+
 def _stages(parts: Sequence[Part], reports: Sequence[StageReport]) -> list[dict[str, Any]]:
-    """The parts in the order of the run; the weave's own stages behind it, being part of its time."""
-    names = [part.name for part in parts]
-    inside = names.index("weave") + 1 if "weave" in names else len(names)
-    return [*map(_part, parts[:inside]), *map(_stage, reports), *map(_part, parts[inside:])]
+    """The parts in the order of the run; reports from inside one stand behind it, being part of its time."""
+    listed: list[dict[str, Any]] = []
+    left = list(reports)
+    for part in parts:
+        own = [report for report in left if _PART_OF.get(report.name, "weave") == part.name]
+        left = [report for report in left if report not in own]
+        listed += [_part(part), *map(_stage, own)]
+    return [*listed, *map(_stage, left)]
 
 
 def _part(part: Part) -> dict[str, Any]:
