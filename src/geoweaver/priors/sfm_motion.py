@@ -99,7 +99,7 @@ def moves_slightly(
     parallax = np.array([m.parallax for m in motions])
     if not len(parallax) or np.quantile(parallax, 0.95) > _SLIGHT * camera.intrinsics[0]:
         return False
-    widest = [pairs[k] for k in np.flatnonzero(parallax >= np.quantile(parallax, 0.9))]
+    widest = [pair for pair, wide in zip(pairs, parallax >= np.quantile(parallax, 0.9), strict=True) if wide]
     left = [
         np.median([_turn_residual(*matched_pixels(pair, keypoints), camera, factor) for pair in widest])
         for factor in (_FOCALS[:1] if camera.fixed else _ANY_FOCAL)
