@@ -16,6 +16,7 @@ from geoweaver.models import GPM
 from geoweaver.training.settings import TrainConfig
 
 CHECKPOINT = "checkpoint.safetensors"
+_NOTE = "training"
 _IDLE = ("checkpoint_every", "validate_every", "validation_clips", "log_every", "recompute")
 """Settings that do not change what is learnt."""
 
@@ -37,9 +38,10 @@ def save_checkpoint(
         for key, value in optimiser.state.get(parameter, {}).items():
             tensors[f"{key}.{name}"] = torch.as_tensor(value)
     plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-    note = {"step": str(step), "identity": json.dumps(who, sort_keys=True)}
+    # one entry: safetensors writes several in any order, and equal states must be equal bytes
+    note = json.dumps({"step": step, "identity": who}, sort_keys=True)
     with writing(path) as file:
-        file.write(safetensors.torch.save(plain, metadata=note))
+        file.write(safetensors.torch.save(plain, metadata={_NOTE: note}))
 
 
 def load_checkpoint(path: Path, network: GPM, optimiser: torch.optim.Optimizer, who: dict[str, Any]) -> int:
@@ -70,9 +72,9 @@ def read_note(path: Path) -> tuple[int, dict[str, Any]]:
     """How many iterations are done, and whose they are."""
     try:
         with safetensors.safe_open(path, "pt") as file:
-            note = file.metadata() or {}
-        return int(note["step"]), json.loads(note["identity"])
-    except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
+            note = json.loads((file.metadata() or {})[_NOTE])
+        return int(note["step"]), dict(note["identity"])
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
         raise FormatError(
             f"{place(path)} is no checkpoint of a training ({reason(error)}): remove it, or use --overwrite"
         ) from None

@@ -1,4 +1,4 @@
-"""What a training is made of; the defaults are the paper's numbers, and 0026 says where it gives none."""
+"""What a training is made of; the defaults are the paper's numbers, and docs/decisions/0030 says what it leaves open."""
 
 from dataclasses import dataclass, field
 
