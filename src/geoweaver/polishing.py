@@ -11,25 +11,25 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.datatypes import Camera, Frames, StageReport
+from geoweaver.datatypes import Frames, StageReport
 from geoweaver.export.symmetric import solve_symmetric
 from geoweaver.export.tracks import TrackConfig, Tracks, build_tracks
 from geoweaver.features import FrameFeatures
 from geoweaver.finished import RunDepths, RunMatches, SavedRun
-from geoweaver.formats.colmap import ColmapModel, ColmapPoints, as_pycolmap
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import bearing, project_with_depth
 from geoweaver.results import FinishedRun
 from geoweaver.store import PriorStore, Store
+from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
 
-VERSION = 2
+VERSION = 3
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
 """Every so many-th track judges the others' cameras."""
 _FEWEST_CAMERAS = 3
-_FEWEST = 10
-"""Observations that a camera needs to be moved."""
+_LENS_SURE = 0.005
+"""Share of the image diagonal to which pixels that err by one must tell a lens for it to settle too."""
 _WORSE = 1.1
 """How much more they may miss: they were chosen by the cameras of before, and favour them."""
 log = logging.getLogger(__name__)
@@ -53,10 +53,11 @@ class PolishConfig:
 
 @dataclass(frozen=True)
 class Polished:
-    """Cameras of some frames, and by how much depth grew in each."""
+    """Cameras of some frames with their lenses, and by how much depth grew in each."""
 
     frame: Int[Tensor, "n"]
     cam_from_world: SE3
+    intrinsics: Float[Tensor, "n 4"]
     depth_ratio: Float[Tensor, "n"]
 
 
@@ -78,7 +79,7 @@ def _polished(
     run = _opened(frames, saved, store)
     tracks = build_tracks(run, rows, config.tracks)
     held = tracks.point % _HELD_BACK == 0
-    if int((~held).sum()) < _FEWEST * len(rows):
+    if int((~held).sum()) < FEWEST * len(rows):
         return saved, StageReport(NAME, notes=("left out: too few tracks",))
     moved = apply(saved, adjust(run, tracks, ~held, config))
     before, after = (held_back_error(s, tracks, held) for s in (saved, moved))
@@ -100,31 +101,80 @@ def _opened(frames: Frames, saved: SavedRun, store: Store) -> FinishedRun:
 
 
 def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: PolishConfig) -> Polished:
-    """Cameras and points settle together; intrinsics stay, and the overall scale and place are kept."""
+    """Cameras, points and lenses that nobody calibrated settle together; overall scale and place are kept."""
+    model, frame_of = model_of_tracks(run, tracks, used)
+    given = {k for k, camera in model.cameras.items() if camera.model.name == "PINHOLE"}
+    before = depths(model, frame_of)
+    _settle(run, model, frame_of, given, config)
+    unsure = _unsure_lenses(model, frame_of, given, config)
+    if unsure:
+        model, _ = model_of_tracks(run, tracks, used)
+        _settle(run, model, frame_of, given | unsure, config)
+    return _read(model, frame_of, before, depths(model, frame_of))
+
+
+def _settle(
+    run: FinishedRun, model: Any, frame_of: dict[int, int], fixed: set[int], config: PolishConfig
+) -> None:
+    """Adjust a model, every camera held where Stage 3 has it."""
     import pycolmap
 
-    model, frame_of = _model(run, tracks, used)
-    options = pycolmap.BundleAdjustmentOptions()
-    options.refine_focal_length = options.refine_principal_point = options.refine_extra_params = False
-    options.print_summary = False
-    options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
-    options.ceres.loss_function_scale = config.robust_px
-    options.ceres.solver_options.max_num_iterations = config.iterations
-    # one thread: sums in one order, the same bytes every time
-    options.ceres.solver_options.num_threads = 1
-    problem = pycolmap.BundleAdjustmentConfig()
-    for image in frame_of:
-        problem.add_image(image)
-    before = _depths(model, frame_of)
     sigma = config.hold * _firmness(run, list(frame_of.values()))
     held = [
         _held(run, model.images[i], f, float(s)) for (i, f), s in zip(frame_of.items(), sigma, strict=True)
     ]
     hold = pycolmap.PosePriorBundleAdjustmentOptions()
     hold.alignment_ransac.random_seed = 0
-    pycolmap.create_pose_prior_bundle_adjuster(options, hold, problem, held, model).solve()
-    after = _depths(model, frame_of)
-    return _read(model, frame_of, before, after)
+    problem = _problem(frame_of, fixed)
+    pycolmap.create_pose_prior_bundle_adjuster(_options(config), hold, problem, held, model).solve()
+
+
+def _problem(frame_of: dict[int, int], fixed: set[int]) -> Any:
+    import pycolmap
+
+    problem = pycolmap.BundleAdjustmentConfig()
+    for image in frame_of:
+        problem.add_image(image)
+    for camera in fixed:
+        problem.set_constant_cam_intrinsics(camera)
+    return problem
+
+
+def _unsure_lenses(model: Any, frame_of: dict[int, int], given: set[int], config: PolishConfig) -> set[int]:
+    """Lenses that the tracks do not tell: short or straight ways leave the middle of the image open."""
+    import pycolmap
+
+    free = set(model.cameras) - given
+    if not free:
+        return free
+    problem = _problem(frame_of, given)
+    problem.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
+    adjuster = pycolmap.create_default_ceres_bundle_adjuster(_options(config), problem, model)
+    found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)
+    return free if found is None else {k for k in free if not _sure(model.cameras[k], found)}
+
+
+def _sure(camera: Any, found: Any) -> bool:
+    """Whether focal and principal point are known to a small share of the image."""
+    covariance = found.get_other_params_cov(camera.params)
+    if covariance is None:
+        return False
+    worst = float(np.sqrt(np.diag(covariance)).max())
+    return worst <= _LENS_SURE * float(np.hypot(camera.width, camera.height))
+
+
+def _options(config: PolishConfig) -> Any:
+    """Robust, with one thread: sums in one order, the same bytes every time."""
+    import pycolmap
+
+    options = pycolmap.BundleAdjustmentOptions()
+    options.refine_focal_length = options.refine_principal_point = True
+    options.refine_extra_params = options.print_summary = False
+    options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
+    options.ceres.loss_function_scale = config.robust_px
+    options.ceres.solver_options.max_num_iterations = config.iterations
+    options.ceres.solver_options.num_threads = 1
+    return options
 
 
 def _firmness(run: FinishedRun, frames: list[int]) -> Float[Tensor, "n"]:
@@ -145,36 +195,6 @@ def _held(run: FinishedRun, image: Any, frame: int, sigma: float) -> Any:
     )  # fmt: skip
 
 
-def _model(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"]) -> tuple[Any, dict[int, int]]:
-    """A pycolmap reconstruction of the cameras with enough observations, and which frame each image is."""
-    result = run.result
-    enough = torch.bincount(tracks.frame[used], minlength=len(result)) >= _FEWEST
-    used = used & enough[tracks.frame]
-    used = used & (torch.bincount(tracks.point[used], minlength=len(tracks)) >= 2)[tracks.point]
-    chosen = enough.nonzero().squeeze(1)
-    lenses, camera_of = torch.unique(result.intrinsics[chosen], dim=0, return_inverse=True)
-    kept, point = torch.unique(tracks.point[used], return_inverse=True)
-    points = ColmapPoints(
-        tracks.position[kept], tracks.colour[kept], torch.full((len(kept),), -1.0, dtype=torch.float64),
-        point, torch.searchsorted(chosen, tracks.frame[used]), tracks.pixel[used],
-    )  # fmt: skip
-    cameras = tuple(Camera("PINHOLE", tuple(params), *result.size) for params in lenses.tolist())
-    names = tuple(map(str, chosen.tolist()))
-    model = ColmapModel(names, result.cam_from_world[chosen], cameras, camera_of, points)
-    return as_pycolmap(model), dict(enumerate(chosen.tolist(), 1))
-
-
-def _depths(model: Any, frame_of: dict[int, int]) -> dict[int, np.ndarray]:
-    """By image, the depth of each of its points."""
-    found = {}
-    for image in frame_of:
-        pose = model.images[image].cam_from_world().matrix()
-        seen = [p.point3D_id for p in model.images[image].get_observation_points2D()]
-        position = np.array([model.points3D[p].xyz for p in seen]).reshape(-1, 3)
-        found[image] = position @ pose[2, :3] + pose[2, 3]
-    return found
-
-
 def _read(
     model: Any, frame_of: dict[int, int], before: dict[int, np.ndarray], after: dict[int, np.ndarray]
 ) -> Polished:
@@ -184,18 +204,25 @@ def _read(
     pose = torch.from_numpy(np.array([model.images[i].cam_from_world().matrix() for i in frame_of]))
     cameras = SE3.from_matrix(pose)
     cameras = SE3(cameras.rotation, cameras.translation / scale)
-    return Polished(torch.tensor(list(frame_of.values())), cameras, torch.from_numpy(ratio / scale))
+    lenses = torch.tensor(
+        [pinhole(model.cameras[model.images[i].camera_id]) for i in frame_of], dtype=torch.float64
+    )
+    return Polished(torch.tensor(list(frame_of.values())), cameras, lenses, torch.from_numpy(ratio / scale))
 
 
 def apply(saved: SavedRun, found: Polished) -> SavedRun:
-    """The adjusted cameras; every other frame follows the nearest of them."""
-    old = saved.result.cam_from_world
+    """The adjusted cameras; every other frame follows the nearest of them, each by its own lens."""
+    old, intrinsics = saved.result.cam_from_world, saved.result.intrinsics.clone()
+    for group in torch.unique(saved.camera):
+        mine, seen = (saved.camera == group).nonzero().squeeze(1), saved.camera[found.frame] == group
+        if bool(seen.any()):
+            intrinsics[mine] = found.intrinsics[seen][_nearest(found.frame[seen], len(intrinsics))[mine]]
     near = _nearest(found.frame, len(saved.result))
     cameras = old @ old[found.frame[near]].inverse() @ found.cam_from_world[near]
     ratio = torch.ones_like(saved.depth_scale)
     ratio[found.frame] = found.depth_ratio
     return replace(
-        saved, result=replace(saved.result, cam_from_world=cameras),
+        saved, result=replace(saved.result, cam_from_world=cameras, intrinsics=intrinsics),
         depth_scale=saved.depth_scale * ratio, depth_shift=saved.depth_shift * ratio,
     )  # fmt: skip
 

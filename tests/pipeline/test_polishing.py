@@ -57,7 +57,7 @@ def test_knocked_cameras_come_back(finished: Path) -> None:
     assert right.result.reports[-1].name == NAME and "held back" in right.result.reports[-1].notes[0]
     # lengths stay what they were
     depth = torch.log(right.depth_scale / wrong.depth_scale)[saved.chunk >= 0]
-    assert depth.median().abs() < 1e-3
+    assert depth.quantile(0.5).abs() < 1e-3
 
 
 def test_it_is_undone_where_held_back_tracks_object(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,8 @@ def test_frames_without_tracks_follow_their_neighbour(finished: Path) -> None:
     _, saved, _ = opened(finished)
     frame = torch.tensor([0, 6])
     moved = SE3.exp(torch.tensor([[0.1, 0, 0, 0, 0.2, 0], [0, 0.3, 0, 0, 0, 0]], dtype=torch.float64))
-    found = Polished(frame, moved @ saved.result.cam_from_world[frame], torch.ones(2).double())
+    lens = saved.result.intrinsics[frame]
+    found = Polished(frame, moved @ saved.result.cam_from_world[frame], lens, torch.ones(2).double())
     after, before = apply(saved, found).result.cam_from_world, saved.result.cam_from_world
     # relative to the frame it follows nothing changed
     for follower, leader in ((1, 0), (7, 6), (13, 6)):

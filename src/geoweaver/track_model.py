@@ -1,0 +1,60 @@
+"""Tracks and the cameras that see them as a model of pycolmap's, and what is read back from it."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from geoweaver.datatypes import Camera
+from geoweaver.export.tracks import Tracks
+from geoweaver.formats.colmap import ColmapModel, ColmapPoints, as_pycolmap
+from geoweaver.results import FinishedRun
+
+FEWEST = 10
+"""Observations that a camera needs to be moved."""
+
+
+def model_of_tracks(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"]) -> tuple[Any, dict[int, int]]:
+    """A pycolmap reconstruction of the cameras with enough observations, and which frame each image is."""
+    result = run.result
+    enough = torch.bincount(tracks.frame[used], minlength=len(result)) >= FEWEST
+    used = used & enough[tracks.frame]
+    used = used & (torch.bincount(tracks.point[used], minlength=len(tracks)) >= 2)[tracks.point]
+    chosen = enough.nonzero().squeeze(1)
+    group = run.frames.camera[chosen]
+    told = torch.cat([group[:, None].double(), result.intrinsics[chosen]], 1)
+    lenses, camera_of = torch.unique(told, dim=0, return_inverse=True)
+    kept, point = torch.unique(tracks.point[used], return_inverse=True)
+    points = ColmapPoints(
+        tracks.position[kept], tracks.colour[kept], torch.full((len(kept),), -1.0, dtype=torch.float64),
+        point, torch.searchsorted(chosen, tracks.frame[used]), tracks.pixel[used],
+    )  # fmt: skip
+    cameras = tuple(_camera(run, int(g), params) for g, *params in lenses.tolist())
+    names = tuple(map(str, chosen.tolist()))
+    model = ColmapModel(names, result.cam_from_world[chosen], cameras, camera_of, points)
+    return as_pycolmap(model), dict(enumerate(chosen.tolist(), 1))
+
+
+def _camera(run: FinishedRun, group: int, params: list[float]) -> Camera:
+    """A calibrated lens as it is; of another one focal for both directions, which then may settle."""
+    fx, fy, cx, cy = params
+    if run.frames.cameras[group].calibrated:
+        return Camera("PINHOLE", (fx, fy, cx, cy), *run.result.size)
+    return Camera("SIMPLE_PINHOLE", ((fx + fy) / 2, cx, cy), *run.result.size)
+
+
+def depths(model: Any, frame_of: dict[int, int]) -> dict[int, np.ndarray]:
+    """By image, the depth of each of its points."""
+    found = {}
+    for image in frame_of:
+        pose = model.images[image].cam_from_world().matrix()
+        seen = [p.point3D_id for p in model.images[image].get_observation_points2D()]
+        position = np.array([model.points3D[p].xyz for p in seen]).reshape(-1, 3)
+        found[image] = position @ pose[2, :3] + pose[2, 3]
+    return found
+
+
+def pinhole(camera: Any) -> tuple[float, ...]:
+    return camera.focal_length_x, camera.focal_length_y, camera.principal_point_x, camera.principal_point_y
