@@ -39,7 +39,7 @@ def bend_views(
     scatter, within = 0.0, _WITHIN
     for _ in range(config.rounds + 1):
         task = _Compare(replace(reader, bend=bend), within)
-        rows = [row for rows in engine.map(task, blocks, title="agreement") for row in rows]
+        rows = [row for rows in engine.map(task, blocks, title="cloud: agreement") for row in rows]
         reader, scatter = task.reader, float(np.median([s for _, s in rows]))
         within = min(max(_OUTLIER * _MAD * scatter, _CLOSE), _WITHIN)
         bend = {f: bend[f] + _STEP * wanted for f, (wanted, _) in zip(frame, rows, strict=True)}

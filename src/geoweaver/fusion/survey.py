@@ -40,7 +40,7 @@ def survey_views(reader: ViewReader, engine: Engine) -> Survey:
     """Read every contributing view once; views that know nothing are left out."""
     frames = reader.contributing()
     blocks = [frames[k : k + BLOCK] for k in range(0, len(frames), BLOCK)]
-    found = [row for rows in engine.map(_LookAt(reader), blocks, title="depth maps") for row in rows]
+    found = [row for rows in engine.map(_LookAt(reader), blocks, title="cloud: depth maps") for row in rows]
     rows, columns = GRID
     table = np.array(found).reshape(len(found), 1 + rows * columns + 16 + 2)
     depth = table[:, 1 : 1 + rows * columns].reshape(-1, rows, columns)
