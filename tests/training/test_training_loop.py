@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,7 +53,7 @@ def test_two_clips_are_learnt_by_heart(films: Path, tmp_path: Path) -> None:
     sources = open_sources([f"folder:{films}"])
     clips = [read_clip(scene, range(4), (84, 56)) for scene in sources[0].scenes]
     loss, absrel = scores(tiny_network(), clips)
-    config = tiny_config(iterations=100, log_every=100, checkpoint_every=100, weight_decay=0.0)
+    config = tiny_config(iterations=80, log_every=80, checkpoint_every=80, weight_decay=0.0, long_side=84)
     train(tiny_network(), Data(sources, sources), tmp_path, config)
     trained_loss, trained_absrel = scores(load_gpm_folder(tmp_path), clips)
     first, last = (json.loads(line) for line in (tmp_path / LOG).read_text().splitlines())
@@ -75,9 +76,18 @@ def test_the_result_is_a_prior(tmp_path: Path) -> None:
     assert settings["config"]["iterations"] == 2 and settings["data"] == ["noise"]
 
 
-def undisturbed(folder: Path) -> dict[str, bytes]:
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole training of six steps."""
+    folder = tmp_path_factory.mktemp("undisturbed")
     train(tiny_network(), Data(noise_source()), folder, tiny_config())
-    return folder_bytes(folder)
+    return folder
+
+
+@pytest.fixture
+def finished(undisturbed: Path, tmp_path: Path) -> Path:
+    """A copy of it that may be spoilt."""
+    return Path(shutil.copytree(undisturbed, tmp_path / "finished"))
 
 
 def interrupting(at: int, end: Callable[[], None]) -> Callable[[int], None]:
@@ -97,23 +107,23 @@ def kill() -> None:
 
 
 @pytest.mark.parametrize("threads", [0, 2])
-def test_a_killed_training_goes_on_to_the_same_bytes(tmp_path: Path, threads: int) -> None:
+def test_a_killed_training_goes_on_to_the_same_bytes(tmp_path: Path, undisturbed: Path, threads: int) -> None:
     """Eight views a step: the 36th read is in the fifth step, the last checkpoint after the fourth."""
-    wanted = undisturbed(tmp_path / "whole")
     data = Data(noise_source(interrupting(36, kill)))
     with pytest.raises(Killed):
         train(tiny_network(), data, tmp_path / "killed", tiny_config())
-    assert folder_bytes(tmp_path / "killed") != wanted
+    assert folder_bytes(tmp_path / "killed") != folder_bytes(undisturbed)
     with (tmp_path / "killed" / LOG).open("a") as file:
         file.write('{"step": 5, "total"')  # cut short while it was written
     # other weights to begin with: all that counts is in the checkpoint
     train(tiny_network(seed=9), Data(noise_source(), threads=threads), tmp_path / "killed", tiny_config())
-    assert folder_bytes(tmp_path / "killed") == wanted
+    assert folder_bytes(tmp_path / "killed") == folder_bytes(undisturbed)
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_waits_for_the_step_and_is_then_obeyed(tmp_path: Path, kind: signal.Signals) -> None:
-    wanted = undisturbed(tmp_path / "whole")
+def test_a_signal_waits_for_the_step_and_is_then_obeyed(
+    tmp_path: Path, undisturbed: Path, kind: signal.Signals
+) -> None:
     data = Data(noise_source(interrupting(20, lambda: os.kill(os.getpid(), kind))))
     before = signal.signal(signal.SIGTERM, lambda number, frame: kill())
     try:
@@ -126,37 +136,34 @@ def test_a_signal_waits_for_the_step_and_is_then_obeyed(tmp_path: Path, kind: si
     assert steps == [1, 2, 3]
     assert isinstance(load_gpm_folder(tmp_path / "stopped"), GPM)
     train(tiny_network(), Data(noise_source()), tmp_path / "stopped", tiny_config())
-    assert folder_bytes(tmp_path / "stopped") == wanted
+    assert folder_bytes(tmp_path / "stopped") == folder_bytes(undisturbed)
 
 
-def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
-    wanted = undisturbed(tmp_path)
-    note = train(tiny_network(), Data(noise_source(kill_all)), tmp_path, tiny_config())
-    assert note["step"] == 6 and folder_bytes(tmp_path) == wanted
+def test_a_finished_training_is_not_repeated(finished: Path, undisturbed: Path) -> None:
+    note = train(tiny_network(), Data(noise_source(kill_all)), finished, tiny_config())
+    assert note["step"] == 6 and folder_bytes(finished) == folder_bytes(undisturbed)
 
 
 def kill_all(frame: int) -> None:
     raise Killed
 
 
-def test_another_training_in_the_same_folder_is_refused(tmp_path: Path) -> None:
-    undisturbed(tmp_path)
+def test_another_training_in_the_same_folder_is_refused(finished: Path) -> None:
     for other in (tiny_config(head_rate=2e-3), tiny_config(seed=1), tiny_config(iterations=7)):
         with pytest.raises(ConfigError, match=r"other settings \((head_rate|seed|iterations)\)"):
-            train(tiny_network(), Data(noise_source()), tmp_path, other)
+            train(tiny_network(), Data(noise_source()), finished, other)
     with pytest.raises(ConfigError, match="start"):
-        train(tiny_network(), Data(noise_source()), tmp_path, tiny_config(), start="other weights")
+        train(tiny_network(), Data(noise_source()), finished, tiny_config(), start="other weights")
     # how often is noted changes nothing
-    train(tiny_network(), Data(noise_source()), tmp_path, tiny_config(log_every=5))
+    train(tiny_network(), Data(noise_source()), finished, tiny_config(log_every=5))
 
 
-def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
-    undisturbed(tmp_path)
-    whole = (tmp_path / CHECKPOINT).read_bytes()
+def test_a_damaged_checkpoint_is_named(finished: Path) -> None:
+    whole = (finished / CHECKPOINT).read_bytes()
     for broken in (b"", whole[:50], b"x" * 200):
-        (tmp_path / CHECKPOINT).write_bytes(broken)
+        (finished / CHECKPOINT).write_bytes(broken)
         with pytest.raises(FormatError, match=CHECKPOINT):
-            train(tiny_network(), Data(noise_source()), tmp_path, tiny_config())
+            train(tiny_network(), Data(noise_source()), finished, tiny_config())
 
 
 def test_frozen_parts_keep_their_bytes(tmp_path: Path) -> None:
