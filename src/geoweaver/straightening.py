@@ -13,7 +13,7 @@ from geoweaver.priors.lens_residual import PINHOLES, agree_on_residual, residual
 from geoweaver.priors.lens_vote import lens_start, lens_vote
 from geoweaver.store import Store, artifact_key, cached_noun
 
-VERSION = 4
+VERSION = 5
 """Goes up when the same windows say something else."""
 STAGE = "lens"
 _NOT_LOOKED_FOR = (

@@ -121,6 +121,16 @@ def test_images_stay_where_windows_cannot_tell() -> None:
     assert agree_on_lens(camera, start, [replace(good, covariance=())] * 3).lens is None
 
 
+def test_one_window_alone_is_believed_only_where_a_lens_bends_plainly() -> None:
+    wide = replace(bent(-30.0), covariance=known((1.0, 1.0, 1.0, 0.002, 0.002)))
+    found = agree_on_lens(camera, start, [wide, NO_VOTE])
+    assert found.lens is not None and "one stretch" in found.note
+    assert found.lens.params[3] == pytest.approx(wide.k1, rel=0.02)
+    slight = replace(bent(-5.0), covariance=wide.covariance)
+    vague = replace(wide, covariance=known((1.0, 1.0, 1.0, 0.02, 0.02)))
+    assert all(agree_on_lens(camera, start, [vote, NO_VOTE]).lens is None for vote in (slight, vague))
+
+
 def test_one_window_that_errs_is_left_out() -> None:
     lens = agree_on_lens(camera, start, [bent(-8), bent(-8.4), bent(40)]).lens
     assert lens is not None

@@ -20,6 +20,8 @@ _AS_THEY_ARE = "images are taken as they are"
 _CERTAIN = 5.0
 _ASIDE = 3.0
 """Deviations from straight, and of the principal point from the image's middle, that are no chance."""
+_ALONE = 10.0
+"""How much more bending, and how much more certain, than else where one window alone can tell."""
 _CONTRADICTS = 3.0
 """Deviations between windows, in the mean, that no chance explains."""
 _KEPT = 0.7
@@ -62,13 +64,12 @@ def lens_windows(keyframes: Sequence[int], config: LensConfig) -> list[Chunk]:
 def agree_on_lens(camera: Camera, start: LensStart, votes: Sequence[LensVote]) -> LensVerdict:
     """What windows agree on: bending and the principal point, each where it is certain and matters."""
     sound = [vote for vote in votes if vote.sound and vote.covariance]
-    if len(sound) < 2:
-        return LensVerdict(
-            None,
-            tuple(votes),
-            f"too few stretches of the recording tell the lens' distortion: {_AS_THEY_ARE}",
-        )
+    few = f"too few stretches of the recording tell the lens' distortion: {_AS_THEY_ARE}"
+    if not sound:
+        return LensVerdict(None, tuple(votes), few)
     fused = fuse_votes(start, sound)
+    if len(sound) == 1 and not _plainly_bent(start, fused):
+        return LensVerdict(None, tuple(votes), few)
     if fused.apart > _CONTRADICTS:
         return LensVerdict(
             None,
@@ -86,6 +87,12 @@ def agree_on_lens(camera: Camera, start: LensStart, votes: Sequence[LensVote]) -
         note = f"the lens found would bend images by {bend:.1f} px, which none fits: {_AS_THEY_ARE}"
         return LensVerdict(None, tuple(votes), note)
     return LensVerdict(lens, tuple(votes), _found(lens, bend, len(sound)))
+
+
+def _plainly_bent(start: LensStart, fused: FusedLens) -> bool:
+    """Bending that no single window gets by mistake: a wide lens, seen well."""
+    bend, certainty = fused.most_bend(start.corner), fused.bending_certainty()
+    return abs(bend) > _ALONE * _MATERIAL and certainty > _ALONE * _CERTAIN
 
 
 def _straight_lens(camera: Camera, start: LensStart, fused: FusedLens) -> tuple[Lens | None, str]:
@@ -129,5 +136,11 @@ def _found(lens: Lens, bend: float, windows: int) -> str:
     focal, cx, cy, k1, k2 = lens.params
     return (
         f"lens distortion k1={k1:.4f} k2={k2:.4f} (focal {focal:.1f}, middle {cx:.1f}, {cy:.1f} px): "
-        f"{windows} stretches of the recording agree: pixels move by up to {bend:.1f}; images are rectified"
+        f"{_stretches(windows)}: pixels move by up to {bend:.1f}; images are rectified"
+    )
+
+
+def _stretches(count: int) -> str:
+    return (
+        "one stretch of the recording says so" if count == 1 else f"{count} stretches of the recording agree"
     )
