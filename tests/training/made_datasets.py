@@ -1,5 +1,7 @@
 """Tiny folders in the layouts of public datasets, all showing one wall from two cameras."""
 
+import gzip
+import json
 from pathlib import Path
 
 import cv2
@@ -81,6 +83,29 @@ def make_blendedmvs(root: Path) -> None:
         text = f"extrinsic\n{rows(world_to_camera)}\nintrinsic\n{rows(K)}\n1.0 0.01 128 4.0\n"
         save_text(scene / f"cams/{i:08d}_cam.txt", text)
     save_text(scene / "cams/pair.txt", "3\n0\n1 1 9.5\n1\n2 0 9.5 2 3.0\n2\n1 1 3.0\n")
+
+
+def make_dynamicreplica(root: Path) -> None:
+    """PyTorch3D's cameras: x points left and y up, points are rows, half the short side is 1."""
+    frames = []
+    for i in reversed(range(2)):
+        stem = f"a1b2_source_left-{i:04d}"
+        image, depth = f"a1b2_source_left/images/{stem}.png", f"a1b2_source_left/depths/{stem}.geometric.png"
+        save_picture(root / image, picture(i))
+        metres = np.full((24, 32), DEPTH, dtype=np.float16)
+        metres[0] = np.inf
+        (root / depth).parent.mkdir(exist_ok=True)
+        cv2.imwrite(str(root / depth), metres.view(np.uint16))
+        viewpoint = {
+            "R": np.diag([-1.0, -1, 1]).tolist(), "T": (i * STEP).tolist(), "focal_length": [2.5, 2.5],
+            "principal_point": [0.0, 0.0], "intrinsics_format": "ndc_isotropic",
+        }  # fmt: skip
+        frames.append({
+            "sequence_name": "a1b2_source", "camera_name": "left", "frame_number": i,
+            "image": {"path": image, "size": [24, 32]}, "depth": {"path": depth}, "viewpoint": viewpoint,
+        })  # fmt: skip
+    root.mkdir(exist_ok=True)
+    (root / "frame_annotations_train.jgz").write_bytes(gzip.compress(json.dumps(frames).encode()))
 
 
 def make_hypersim(root: Path, skew: float = 0.0) -> None:

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
 from tiny_training import TINY, noise_scene, tiny_network
 
 from geoweaver.cli.main import main
+from geoweaver.cli.train import Options, _config
 from geoweaver.models import load_gpm_folder, save_gpm
 from geoweaver.training.datasets import registry
 from geoweaver.training.loop import predict
@@ -31,6 +33,13 @@ def init(tmp_path: Path) -> Path:
 def options(films: Path, init: Path, out: Path) -> list[str]:
     quick = "--iterations 2 --frames-per-device 4 --long-side 42 --device cpu --loaders 0 --head-rate 1e-3"
     return ["train", "--data", f"folder:{films}", "--init", str(init), "-o", str(out), *quick.split()]
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_without_options_it_is_the_papers_training(stage: Literal[1, 2]) -> None:
+    given = Options(out=Path("out"), init=Path("init"), data=("folder:x",), stage=stage)
+    assert _config(given) == STAGES[stage]
+    assert _config(replace(given, frames_per_device=8)).views == {1: (4, 4), 2: (2, 8)}[stage]
 
 
 def test_both_stages_one_after_the_other(

@@ -11,6 +11,7 @@ from made_datasets import (
     DEPTH,
     STEP,
     make_blendedmvs,
+    make_dynamicreplica,
     make_hypersim,
     make_scannet,
     make_tartanair,
@@ -19,13 +20,18 @@ from made_datasets import (
 from tiny_training import room
 
 from geoweaver.errors import ConfigError, FormatError, GeoWeaverError, InputError, MissingExtraError
-from geoweaver.geometry.camera import bearing
+from geoweaver.geometry.camera import bearing, project
 from geoweaver.synth.clips import ClipOptions
-from geoweaver.training.datasets import hypersim, rendered
+from geoweaver.training.datasets import dynamicreplica, hypersim, rendered
 from geoweaver.training.datasets.registry import SOURCES, open_sources
 from geoweaver.training.datasets.scene import Scene, View, window
 
-MAKERS = {"scannet": make_scannet, "tartanair": make_tartanair, "blendedmvs": make_blendedmvs}
+MAKERS = {
+    "scannet": make_scannet,
+    "tartanair": make_tartanair,
+    "blendedmvs": make_blendedmvs,
+    "dynamicreplica": make_dynamicreplica,
+}
 
 
 def opened(name: str, maker: Callable[[Path], None], folder: Path) -> Scene:
@@ -81,6 +87,26 @@ def test_blendedmvs(tmp_path: Path) -> None:
     view = scene.read(0)
     assert bool((view.depth[0] == 0).all()) and bool((view.depth[-1] > 0).all())  # rows are not upside down
     assert set(scene.around(0, 2)) == {0, 1, 2} and set(scene.around(0, 1)) == {0, 1}
+
+
+def test_dynamicreplica(tmp_path: Path) -> None:
+    scene = opened("dynamicreplica", make_dynamicreplica, tmp_path)
+    assert_shows_the_wall(scene, np.array([0, 0, 1]), np.array([1, 0, 0]))
+    view = scene.read(0)
+    assert view.intrinsics.tolist() == [30, 30, 16, 12] and bool((view.depth[0] == 0).all())
+
+
+def test_cameras_of_dynamicreplica_project_as_pytorch3d_has_it() -> None:
+    """A point up and to the left of the axis is seen up and to the left: (0, 0) is the image's corner."""
+    seen = {
+        "R": np.eye(3).tolist(), "T": [0, 0, 0], "focal_length": [2.0, 2.0],
+        "principal_point": [0.1, -0.2], "intrinsics_format": "ndc_isotropic",
+    }  # fmt: skip
+    camera, K = dynamicreplica.camera_of(seen, 200, 100)
+    # PyTorch3D: ndc = f x / z + p, x = 1 at the left edge of the short side's square
+    pixel = project(camera.act(torch.tensor([0.25, 0.5, 1.0], dtype=torch.float64)), K)
+    ndc = np.array([2 * 0.25 + 0.1, 2 * 0.5 - 0.2])
+    assert np.allclose(pixel.numpy(), np.array([100, 50]) - 50 * ndc)
 
 
 def test_hypersim(tmp_path: Path) -> None:

@@ -22,27 +22,27 @@ class Options:
     init: Annotated[Path, arg(metavar="FOLDER")]
     """Weights to start from: what `geoweaver models fetch` brings; for stage 2 the OUT of stage 1."""
     data: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="NAME:PATH[@WEIGHT]")]
-    """What to learn from, once or more: folder, render, scannet, hypersim, tartanair, blendedmvs."""
+    """What to learn from, once or more: folder, render, scannet, hypersim, tartanair, blendedmvs,
+    dynamicreplica."""
     stage: Literal[1, 2] = 1
     """1: clips of 4 views; 2: clips of 2 to 16 views."""
     held_out: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="NAME:PATH")] = ()
     """What to test on from time to time, of the same kinds."""
     camera_head: Literal["keep", "mlp", "transformer"] = "keep"
     """transformer: the paper's head, begun anew where the weights hold another."""
-    iterations: int | None = None
-    """100,000 by default, as in the paper."""
-    encoder_rate: float | None = None
-    """Peak learning rate of the encoder; 1e-6 by default."""
-    head_rate: float | None = None
-    """Peak learning rate of the heads; 1e-5 by default."""
-    frames_per_device: int | None = None
-    """Images on one GPU and iteration; 16 by default."""
-    long_side: int | None = None
-    """Pixels of the images' long side; 504 by default."""
-    checkpoint_every: int | None = None
-    """Iterations between checkpoints; 1000 by default."""
-    validate_every: int | None = None
-    """Iterations between tests; 1000 by default."""
+    iterations: int = 100_000
+    encoder_rate: float = 1e-6
+    """Peak learning rate of the encoder."""
+    head_rate: float = 1e-5
+    """Peak learning rate of the heads."""
+    frames_per_device: int = 16
+    """Images on one GPU and iteration, and so the most views of a clip."""
+    long_side: int = 504
+    """Pixels of the images' long side."""
+    checkpoint_every: int = 1000
+    """Iterations between checkpoints."""
+    validate_every: int = 1000
+    """Iterations between tests."""
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     devices: int = 1
@@ -55,9 +55,9 @@ class Options:
 
 _GIVEN = (
     "iterations", "encoder_rate", "head_rate", "frames_per_device", "long_side", "checkpoint_every",
-    "validate_every",
+    "validate_every", "seed",
 )  # fmt: skip
-"""Options that replace the paper's settings."""
+"""Options that are settings of the training."""
 
 
 def run(options: Options) -> None:
@@ -89,12 +89,11 @@ def run(options: Options) -> None:
 def _config(options: Options) -> "TrainConfig":
     from geoweaver.training.settings import STAGES
 
-    given: dict[str, Any] = {n: getattr(options, n) for n in _GIVEN if getattr(options, n) is not None}
     paper = STAGES[options.stage]
-    if "frames_per_device" in given:
-        fewest, most = paper.views
-        given["views"] = (fewest, max(fewest, min(most, given["frames_per_device"])))
-    return replace(paper, seed=options.seed, **given)
+    fewest, most = paper.views
+    given: dict[str, Any] = {name: getattr(options, name) for name in _GIVEN}
+    # a smaller GPU trains on shorter clips
+    return replace(paper, views=(fewest, max(fewest, min(most, options.frames_per_device))), **given)
 
 
 def _network(options: Options) -> "tuple[GPM, str]":

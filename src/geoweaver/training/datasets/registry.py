@@ -7,6 +7,7 @@ from pathlib import Path
 
 from geoweaver.errors import ConfigError, InputError
 from geoweaver.training.datasets.blendedmvs import open_blendedmvs
+from geoweaver.training.datasets.dynamicreplica import open_dynamicreplica
 from geoweaver.training.datasets.hypersim import open_hypersim
 from geoweaver.training.datasets.rendered import open_rendered
 from geoweaver.training.datasets.scannet import open_scannet
@@ -21,6 +22,7 @@ SOURCES: dict[str, Callable[[Path], list[Scene]]] = {
     "hypersim": open_hypersim,
     "tartanair": open_tartanair,
     "blendedmvs": open_blendedmvs,
+    "dynamicreplica": open_dynamicreplica,
 }
 
 
