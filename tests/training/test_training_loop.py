@@ -57,7 +57,7 @@ def test_two_clips_are_learnt_by_heart(films: Path, tmp_path: Path) -> None:
     train(tiny_network(), Data(sources, sources), tmp_path, config)
     trained_loss, trained_absrel = scores(load_gpm_folder(tmp_path), clips)
     first, last = (json.loads(line) for line in (tmp_path / LOG).read_text().splitlines())
-    # measured: 1.27 -> 0.12 and 0.116 -> 0.020
+    # measured: 1.27 -> 0.15 and 0.116 -> 0.024
     assert trained_loss < loss / 4
     assert trained_absrel < absrel / 3
     assert last["rotation"] < first["rotation"] / 3 and last["total"] < first["total"] / 4

@@ -219,7 +219,7 @@ def test_the_whole_loss_falls_along_its_gradient() -> None:
 
     (slope,) = torch.autograd.grad(loss(log_depth), log_depth)
     step = 1e-3 * slope / slope.norm()
-    assert float(loss(log_depth - step)) < float(loss(log_depth))
+    assert bool(loss(log_depth - step) < loss(log_depth))
 
 
 def test_the_scale_is_the_best_one() -> None:
