@@ -18,6 +18,8 @@ FEATURES = {
     "compiled kernels": ("numba", ""),
     "fetching weights": ("huggingface-hub", ""),
     "live viewer": ("viser", "viewer"),
+    "training on several devices": ("lightning-fabric", "train"),
+    "training on Hypersim": ("h5py", "train"),
     "Ray cluster": ("ray", "ray"),
     "RoMa matches": ("romatch", "matchers"),
     "RoMa v2 matches": ("romav2", "matchers"),

@@ -1,4 +1,4 @@
-"""What a training is made of: the paper's numbers by default; docs/decisions/0030 on what it leaves open."""
+"""What a training is made of: the paper's numbers by default; docs/decisions/0027 on what it leaves open."""
 
 from dataclasses import dataclass, field
 
