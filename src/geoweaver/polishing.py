@@ -22,7 +22,7 @@ from geoweaver.results import FinishedRun
 from geoweaver.store import PriorStore, Store
 from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
 
-VERSION = 3
+VERSION = 4
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -87,7 +87,22 @@ def _polished(
         note = f"undone: tracks held back miss by {after:.2f} px rather than {before:.2f}"
         return saved, StageReport(NAME, notes=(note,))
     note = f"tracks held back miss by {after:.2f} px, before by {before:.2f}"
-    return moved, StageReport(NAME, notes=(note,), median_px=after)
+    return moved, StageReport(NAME, notes=(note, *_lens_notes(frames, saved, moved)), median_px=after)
+
+
+def _lens_notes(frames: Frames, saved: SavedRun, moved: SavedRun) -> list[str]:
+    """What became of each lens that nobody calibrated."""
+    notes = []
+    for group, camera in enumerate(frames.cameras):
+        rows = (saved.camera == group).nonzero().squeeze(1)
+        if camera.calibrated or not len(rows):
+            continue
+        old, new = (s.result.intrinsics[rows[0]] for s in (saved, moved))
+        aside = float((new - old)[2:].norm())
+        settled = f"focal {old[0]:.1f} to {new[0]:.1f} px, principal point moved by {aside:.1f} px"
+        kept = "the tracks do not tell its lens, which stays"
+        notes.append(f"camera {group}: {kept if torch.equal(old, new) else settled}")
+    return notes
 
 
 def _opened(frames: Frames, saved: SavedRun, store: Store) -> FinishedRun:
@@ -103,19 +118,16 @@ def _opened(frames: Frames, saved: SavedRun, store: Store) -> FinishedRun:
 def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: PolishConfig) -> Polished:
     """Cameras, points and lenses that nobody calibrated settle together; overall scale and place are kept."""
     model, frame_of = model_of_tracks(run, tracks, used)
-    given = {k for k, camera in model.cameras.items() if camera.model.name == "PINHOLE"}
     before = depths(model, frame_of)
-    _settle(run, model, frame_of, given, config)
-    unsure = _unsure_lenses(model, frame_of, given, config)
+    _settle(run, model, frame_of, config)
+    unsure = _unsure_lenses(model, frame_of, config)
     if unsure:
-        model, _ = model_of_tracks(run, tracks, used)
-        _settle(run, model, frame_of, given | unsure, config)
+        model, _ = model_of_tracks(run, tracks, used, unsure)
+        _settle(run, model, frame_of, config)
     return _read(model, frame_of, before, depths(model, frame_of))
 
 
-def _settle(
-    run: FinishedRun, model: Any, frame_of: dict[int, int], fixed: set[int], config: PolishConfig
-) -> None:
+def _settle(run: FinishedRun, model: Any, frame_of: dict[int, int], config: PolishConfig) -> None:
     """Adjust a model, every camera held where Stage 3 has it."""
     import pycolmap
 
@@ -125,29 +137,34 @@ def _settle(
     ]
     hold = pycolmap.PosePriorBundleAdjustmentOptions()
     hold.alignment_ransac.random_seed = 0
-    problem = _problem(frame_of, fixed)
+    problem = _problem(model, frame_of)
     pycolmap.create_pose_prior_bundle_adjuster(_options(config), hold, problem, held, model).solve()
 
 
-def _problem(frame_of: dict[int, int], fixed: set[int]) -> Any:
+def _problem(model: Any, frame_of: dict[int, int]) -> Any:
     import pycolmap
 
     problem = pycolmap.BundleAdjustmentConfig()
     for image in frame_of:
         problem.add_image(image)
-    for camera in fixed:
+    for camera in set(model.cameras) - _free_lenses(model):
         problem.set_constant_cam_intrinsics(camera)
     return problem
 
 
-def _unsure_lenses(model: Any, frame_of: dict[int, int], given: set[int], config: PolishConfig) -> set[int]:
+def _free_lenses(model: Any) -> set[int]:
+    """Lenses that settle, see `model_of_tracks`."""
+    return {number for number, camera in model.cameras.items() if camera.model.name == "SIMPLE_PINHOLE"}
+
+
+def _unsure_lenses(model: Any, frame_of: dict[int, int], config: PolishConfig) -> set[int]:
     """Lenses that the tracks do not tell: short or straight ways leave the middle of the image open."""
     import pycolmap
 
-    free = set(model.cameras) - given
+    free = _free_lenses(model)
     if not free:
         return free
-    problem = _problem(frame_of, given)
+    problem = _problem(model, frame_of)
     problem.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
     adjuster = pycolmap.create_default_ceres_bundle_adjuster(_options(config), problem, model)
     found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)

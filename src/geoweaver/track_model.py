@@ -1,5 +1,6 @@
 """Tracks and the cameras that see them as a model of pycolmap's, and what is read back from it."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ FEWEST = 10
 """Observations that a camera needs to be moved."""
 
 
-def model_of_tracks(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"]) -> tuple[Any, dict[int, int]]:
-    """A pycolmap reconstruction of the cameras with enough observations, and which frame each image is."""
+def model_of_tracks(
+    run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], kept: Collection[int] = ()
+) -> tuple[Any, dict[int, int]]:
+    """A pycolmap reconstruction of the cameras with enough observations, and which frame each image is.
+
+    Lenses that may settle are SIMPLE_PINHOLE; those that were calibrated, or are in `kept`, PINHOLE.
+    """
     result = run.result
     enough = torch.bincount(tracks.frame[used], minlength=len(result)) >= FEWEST
     used = used & enough[tracks.frame]
@@ -26,23 +32,26 @@ def model_of_tracks(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"]) -
     group = run.frames.camera[chosen]
     told = torch.cat([group[:, None].double(), result.intrinsics[chosen]], 1)
     lenses, camera_of = torch.unique(told, dim=0, return_inverse=True)
-    kept, point = torch.unique(tracks.point[used], return_inverse=True)
+    seen, point = torch.unique(tracks.point[used], return_inverse=True)
     points = ColmapPoints(
-        tracks.position[kept], tracks.colour[kept], torch.full((len(kept),), -1.0, dtype=torch.float64),
+        tracks.position[seen], tracks.colour[seen], torch.full((len(seen),), -1.0, dtype=torch.float64),
         point, torch.searchsorted(chosen, tracks.frame[used]), tracks.pixel[used],
     )  # fmt: skip
-    cameras = tuple(_camera(run, int(g), params) for g, *params in lenses.tolist())
+    cameras = tuple(
+        _camera(params, run.result.size, k in kept or run.frames.cameras[int(g)].calibrated)
+        for k, (g, *params) in enumerate(lenses.tolist(), 1)
+    )
     names = tuple(map(str, chosen.tolist()))
     model = ColmapModel(names, result.cam_from_world[chosen], cameras, camera_of, points)
     return as_pycolmap(model), dict(enumerate(chosen.tolist(), 1))
 
 
-def _camera(run: FinishedRun, group: int, params: list[float]) -> Camera:
-    """A calibrated lens as it is; of another one focal for both directions, which then may settle."""
+def _camera(params: list[float], size: tuple[int, int], kept: bool) -> Camera:
+    """A lens as it is, or with one focal for both directions, to settle."""
     fx, fy, cx, cy = params
-    if run.frames.cameras[group].calibrated:
-        return Camera("PINHOLE", (fx, fy, cx, cy), *run.result.size)
-    return Camera("SIMPLE_PINHOLE", ((fx + fy) / 2, cx, cy), *run.result.size)
+    if kept:
+        return Camera("PINHOLE", (fx, fy, cx, cy), *size)
+    return Camera("SIMPLE_PINHOLE", ((fx + fy) / 2, cx, cy), *size)
 
 
 def depths(model: Any, frame_of: dict[int, int]) -> dict[int, np.ndarray]:
@@ -57,4 +66,5 @@ def depths(model: Any, frame_of: dict[int, int]) -> dict[int, np.ndarray]:
 
 
 def pinhole(camera: Any) -> tuple[float, ...]:
+    """(fx, fy, cx, cy) of a lens of either model."""
     return camera.focal_length_x, camera.focal_length_y, camera.principal_point_x, camera.principal_point_y

@@ -4,13 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.engine.living import alive, wait_for
+
 PATIENCE = 120
-"""Seconds before a test gives up; a good run needs few."""
+"""Seconds: pycolmap is imported by everybody."""
+
 PROGRAM = """
 import sys
 from types import SimpleNamespace
@@ -28,21 +30,6 @@ sys.exit(cli.main(["reconstruct", "film.mp4"]))
 FUNCTIONS = Path(__file__).parents[1] / "engine"
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-def alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_sigterm_ends_everybody_with_one_line(tmp_path, whole_group):
     process = subprocess.Popen(
@@ -51,7 +38,7 @@ def test_sigterm_ends_everybody_with_one_line(tmp_path, whole_group):
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(lambda: len(list(tmp_path.iterdir())) == 2)
+    wait_for(lambda: len(list(tmp_path.iterdir())) == 2, PATIENCE)
     workers = [int(path.name) for path in tmp_path.iterdir()]
     (os.killpg if whole_group else os.kill)(process.pid, signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE)
@@ -59,4 +46,4 @@ def test_sigterm_ends_everybody_with_one_line(tmp_path, whole_group):
     assert (
         err.startswith("geoweaver: terminated: go on from the last finished piece") and err.count("\n") == 1
     )
-    wait_for(lambda: not any(alive(pid) for pid in workers))
+    wait_for(lambda: not any(alive(pid) for pid in workers), PATIENCE)

@@ -4,29 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.engine.living import PATIENCE, alive, wait_for
+
 FUNCTIONS = Path(__file__).with_name("mapped_functions.py")
-PATIENCE = 60
-"""Seconds before a test gives up; a good run needs few."""
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-def alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.fixture

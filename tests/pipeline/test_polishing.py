@@ -55,6 +55,9 @@ def test_knocked_cameras_come_back(finished: Path) -> None:
     right = polish_run(frames, wrong, PolishConfig(), store)
     assert turns(right, saved) < 0.4 * turns(wrong, saved)
     assert right.result.reports[-1].name == NAME and "held back" in right.result.reports[-1].notes[0]
+    # so short a walk does not tell the lens
+    assert torch.equal(right.result.intrinsics, wrong.result.intrinsics)
+    assert "do not tell its lens" in right.result.reports[-1].notes[1]
     # lengths stay what they were
     depth = torch.log(right.depth_scale / wrong.depth_scale)[saved.chunk >= 0]
     assert depth.quantile(0.5).abs() < 1e-3

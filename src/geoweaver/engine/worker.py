@@ -30,10 +30,9 @@ ONE_THREAD = dict.fromkeys(
 
 def serve(line: Connection, environment: dict[str, str]) -> None:
     """Answer parcels until the line is closed; the first one brings the function."""
+    # Ctrl-C and `kill` of a group reach everybody; the owner decides
     for kind in (signal.SIGINT, signal.SIGTERM):
-        answer_signal(
-            kind, signal.SIG_IGN
-        )  # Ctrl-C and `kill` of a group reach everybody; the owner decides.
+        answer_signal(kind, signal.SIG_IGN)
     threading.Thread(target=_end_with_owner, daemon=True).start()
     os.environ.update(environment)
     torch.set_num_threads(1)
