@@ -3,6 +3,7 @@
 import io
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from geoweaver.models import load_gpm_folder
 from geoweaver.models.weights import read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+Plant = Callable[[Path, Path], None]
+"""Writes a hostile file whose payload would touch a marker."""
 
 
 class _Bomb:
@@ -47,9 +50,9 @@ def _archive_with_payload_alone(path: Path, marker: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.safetensors", "model.pth"])
 @pytest.mark.parametrize("plant", [_torch_archive, _bare_pickle, _newest_pickle, _archive_with_payload_alone])
-def test_hostile_files_are_refused_and_run_nothing(plant: object, name: str, tmp_path: Path) -> None:
+def test_hostile_files_are_refused_and_run_nothing(plant: Plant, name: str, tmp_path: Path) -> None:
     marker = tmp_path / "it-ran"
-    plant(tmp_path / name, marker)  # type: ignore[operator]
+    plant(tmp_path / name, marker)
     with pytest.raises(FormatError, match=r"refused|damaged|neither"):
         load_gpm_folder(tmp_path, family="da3-small")
     assert not marker.exists()
