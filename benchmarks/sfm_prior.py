@@ -26,7 +26,7 @@ from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.frames.opening import open_frames
 from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama
-from geoweaver.priors.plane_sweep import depth_size
+from geoweaver.priors.plane_sweep import SweepConfig
 from geoweaver.priors.sfm import SfmConfig, SfmEstimate, SfmPrior, chunk_pieces, dense_piece
 
 _BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -167,7 +167,7 @@ def _row(
     count = sum(len(p) for p in found.priors)
     error, sure = torch.cat([d.error for d in depths]), torch.cat([d.confidence for d in depths])
     half = sure >= sure.median() if len(sure) else sure > 0
-    size = depth_size(truth.frames.size, 48_600)
+    size = SweepConfig().map_size(truth.frames.size)
     focal = [float(p.intrinsics[0, 0]) * truth.frames.size[0] / size[0] for p in found.priors]
     return {
         "sequence": name,

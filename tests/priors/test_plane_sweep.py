@@ -244,3 +244,10 @@ def test_depth_maps_keep_the_shape_of_the_image(size: tuple[int, int]) -> None:
     width, height = depth_size(size, 48_600)
     assert width <= size[0] and width * height <= 1.02 * 48_600
     assert width / height == pytest.approx(size[0] / size[1], rel=0.02)
+
+
+def test_larger_images_have_larger_depth_maps() -> None:
+    config = SweepConfig(pixels=10_000, share=0.5)
+    assert config.map_size((100, 80)) == (100, 80)
+    assert config.map_size((200, 100)) == (141, 71)
+    assert config.map_size((600, 400)) == (424, 283)

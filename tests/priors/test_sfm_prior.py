@@ -12,7 +12,7 @@ from geoweaver.geometry.registration import umeyama
 from geoweaver.priors import SfmConfig, SfmEstimate, SfmPrior
 from geoweaver.priors.plane_sweep import SweepConfig
 
-CONFIG = SfmConfig(sweep=SweepConfig(pixels=12_000, planes=48))
+CONFIG = SfmConfig(sweep=SweepConfig(pixels=12_000, share=0.0, planes=48))
 
 
 def estimate(taken: Walk, calibrated: bool = True) -> SfmEstimate:

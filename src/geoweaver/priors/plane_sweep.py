@@ -9,7 +9,8 @@ from jaxtyping import Float, Int, UInt8
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes, pull_to_prior
 from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, consistent_views
 from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume
-from geoweaver.priors.plane_sweep_planes import fit_planes
+from geoweaver.priors.plane_sweep_finer import finer
+from geoweaver.priors.plane_sweep_planes import Planes, fit_planes
 from geoweaver.priors.plane_sweep_refine import refine
 from geoweaver.priors.plane_sweep_views import (
     CELL,
@@ -51,10 +52,14 @@ _BLANK = 0.05
 
 @dataclass(frozen=True)
 class SweepConfig:
-    """Plane-sweep stereo at about half of the working size."""
+    """Plane-sweep stereo, refined at nearly the working size."""
 
-    pixels: int = 48_600
-    """Pixels of a depth map: 270x180 for an image of 3:2."""
+    pixels: int = 150_000
+    """Pixels of a depth map: 474x316 for an image of 3:2, ..."""
+    share: float = 0.65
+    """... or this share of the working image's, where that is more."""
+    swept: int = 97_200
+    """Pixels at which planes are swept, before depth is refined at its full size."""
     planes: int = 64
     """Depths tried, evenly spaced in inverse depth."""
     sources: int = 6
@@ -67,6 +72,10 @@ class SweepConfig:
     """Difference in brightness that halves the price of a large jump."""
     sparse_weight: float = 12.0
     """How strongly sparse points pull the planes near them."""
+
+    def map_size(self, image: tuple[int, int]) -> tuple[int, int]:
+        """(width, height) of the depth maps of images of this size."""
+        return depth_size(image, max(self.pixels, round(self.share * image[0] * image[1])))
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,16 @@ def _choose(
 
 
 @dataclass(frozen=True)
+class RoughDepth:
+    """One frame's planes at the size of the sweep."""
+
+    planes: Planes
+    confidence: Picture
+    step: float
+    """The sweep's."""
+
+
+@dataclass(frozen=True)
 class FrameDepth:
     """One frame's refined depth before the views are compared again."""
 
@@ -146,11 +165,14 @@ def sweep_piece(
     views: SweepViews, read: Callable[[int], UInt8[np.ndarray, "H W 3"]], config: SweepConfig
 ) -> tuple[Float[np.ndarray, "n H W"], Float[np.ndarray, "n H W"]]:
     """Depth and confidence of all frames of a piece; 0 where nothing is known."""
-    images = np.stack([shrink(read(k), views.size) for k in range(len(views))])
-    sources = [source_views(views, k, config.sources) for k in range(len(views))]
-    sweeps = [sweep_frame(views, images, k, config) for k in range(len(views))]
+    swept = views.resized(depth_size(views.size, config.swept))
+    shown = [read(k) for k in range(len(views))]
+    small, images = (np.stack([shrink(picture, v.size) for picture in shown]) for v in (swept, views))
+    sources = [source_views(swept, k, config.sources) for k in range(len(views))]
+    sweeps = [sweep_frame(swept, small, k, config) for k in range(len(views))]
     raw = np.stack([s.depth for s in sweeps])
-    found = [_refined(views, raw, k, sources[k], sweeps[k], images) for k in range(len(views))]
+    rough = [_rough(swept, raw, k, sources[k], sweeps[k], small[k]) for k in range(len(views))]
+    found = [_refined(views, k, sources[k], rough[k], small[k], images) for k in range(len(views))]
     refined = np.stack([f.depth for f in found])
     ends = [_settled(views, refined, k, sources[k], found[k], images[k]) for k in range(len(views))]
     return np.stack([depth for depth, _ in ends]), np.stack([sure for _, sure in ends])
@@ -169,30 +191,44 @@ def anchor(views: SweepViews, frame: int, depth: Picture, confidence: Picture) -
     return depth, confidence
 
 
-def _refined(
+def _rough(
     views: SweepViews,
     raw: Float[np.ndarray, "n H W"],
     frame: int,
     sources: Int[np.ndarray, "s"],
     sweep: FrameSweep,
-    images: Float[np.ndarray, "n H W"],
-) -> FrameDepth:
-    """Lay planes through what other views confirm, over unknown pixels too, and fit the images to them."""
+    image: Picture,
+) -> RoughDepth:
+    """Lay planes through what other views confirm, over unknown pixels too."""
     if not len(sources):
-        return FrameDepth(raw[frame], np.zeros_like(raw[frame]), np.zeros_like(raw[frame]), sweep.step)
+        nothing = np.zeros_like(image)
+        return RoughDepth(Planes(nothing, nothing, nothing, nothing), nothing, 0.0)
     agree, visible, fused = consistent_views(views, raw, frame, sources, 1 / sweep.step)
     # where only some planes are in view, the best of those is a choice without alternatives
     judged = (raw[frame] > 0) & (sweep.seen >= _SEEN)
     sure = np.where(judged, confidence_of(agree, visible, sweep.margin, sweep.cost), 0)
     anchored, weight = anchor(views, frame, fused, np.where(agree >= 1, sure, _ALONE * sure))
-    planes = fit_planes(_inverted(anchored), weight**2, images[frame], *_FIRST, sweep.step)
-    refined = refine(views, images, frame, sources, planes, sweep.step)
+    planes = fit_planes(_inverted(anchored), weight**2, image, *_FIRST, sweep.step)
     reach = np.clip(1 + np.log10(np.maximum(planes.weight, _REACHED)) / 7, 0.1, 1)
     alone = _FILLED * reach + 0.75 * np.minimum(sure, 0.55)
+    return RoughDepth(planes, np.where(judged & (agree >= 2), sure, alone), sweep.step)
+
+
+def _refined(
+    views: SweepViews,
+    frame: int,
+    sources: Int[np.ndarray, "s"],
+    rough: RoughDepth,
+    small: Picture,
+    images: Float[np.ndarray, "n H W"],
+) -> FrameDepth:
+    """Fit the images to the planes at the full size of the depth maps."""
+    follow = finer(small, images[frame])
+    planes = follow.planes(rough.planes)
+    refined = refine(views, images, frame, sources, planes, rough.step)
     depth = np.where(planes.weight > _REACHED, _inverted(refined.inverse), 0).astype(np.float32)
-    confidence = np.where(judged & (agree >= 2), sure, alone)
-    confidence = np.where(depth > 0, confidence, 0).astype(np.float32)
-    return FrameDepth(depth, refined.information, confidence, sweep.step)
+    confidence = np.where(depth > 0, follow(rough.confidence), 0).astype(np.float32)
+    return FrameDepth(depth, refined.information, confidence, rough.step)
 
 
 def _settled(

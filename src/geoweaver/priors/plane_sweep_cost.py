@@ -11,33 +11,56 @@ BITS = 24
 NO_VIEW = np.int16(UNITS * BITS // 2)
 """Cost where no source sees the pixel at a depth: what chance gives."""
 _OUTSIDE = np.float32(-1e6)
+_UNSEEN = np.int16(1000)
+"""More than any number of bits: a source that does not see the pixel."""
 
 
 @njit(cache=True, error_model="numpy")
 def warp(source: Any, H: Any, out: Any) -> None:
     """Sample a source image where a plane's homography sends each reference pixel; far below zero outside."""
     height, width = out.shape
-    flat, columns = source.ravel(), source.shape[1]
-    half = np.float32(0.5)
-    right, bottom = np.float32(columns - 1), np.float32(source.shape[0] - 1)
+    at, right, below = np.empty(width, np.int32), np.empty(width, np.float32), np.empty(width, np.float32)
     for y in range(height):
-        v = np.float32(y) + half
-        a, b, c = H[0, 1] * v + H[0, 2], H[1, 1] * v + H[1, 2], H[2, 1] * v + H[2, 2]
-        row = out[y]
-        for x in range(width):
-            u = np.float32(x) + half
-            w = H[2, 0] * u + c
-            to = np.float32(1) / w
-            sx, sy = (H[0, 0] * u + a) * to - half, (H[1, 0] * u + b) * to - half
-            inside = (w > np.float32(1e-6)) & (sx >= 0) & (sy >= 0) & (sx < right) & (sy < bottom)
-            sx, sy = (sx, sy) if inside else (np.float32(0), np.float32(0))
-            i, j = np.uint32(sx), np.uint32(sy)
-            p, q = sx - np.float32(i), sy - np.float32(j)
-            at = np.uint64(j * np.uint32(columns) + i)
-            below = at + np.uint64(columns)
-            high = flat[at] + p * (flat[at + np.uint64(1)] - flat[at])
-            low = flat[below] + p * (flat[below + np.uint64(1)] - flat[below])
-            row[x] = high + q * (low - high) if inside else _OUTSIDE
+        _targets(source, H, y, at, right, below)
+        _sample(source.ravel(), source.shape[1], at, right, below, out[y])
+
+
+@njit(cache=True, error_model="numpy")
+def _targets(source: Any, H: Any, y: int, at: Any, right: Any, below: Any) -> None:
+    """Where each pixel of a row goes: the pixel above left of it, or -1, and how far beside that.
+
+    No memory is read out of order here, so that the loop becomes vector instructions.
+    """
+    columns, half = np.int32(source.shape[1]), np.float32(0.5)
+    last, bottom = np.float32(source.shape[1] - 1), np.float32(source.shape[0] - 1)
+    v = np.float32(y) + half
+    a, b, c = H[0, 1] * v + H[0, 2], H[1, 1] * v + H[1, 2], H[2, 1] * v + H[2, 2]
+    across, down, deeper = H[0, 0], H[1, 0], H[2, 0]
+    for x in range(len(at)):
+        u = np.float32(x) + half
+        w = deeper * u + c
+        to = np.float32(1) / w
+        sx, sy = (across * u + a) * to - half, (down * u + b) * to - half
+        inside = (w > np.float32(1e-6)) & (sx >= 0) & (sy >= 0) & (sx < last) & (sy < bottom)
+        sx = sx if inside else np.float32(0)
+        sy = sy if inside else np.float32(0)
+        i, j = np.int32(sx), np.int32(sy)
+        right[x], below[x] = sx - np.float32(i), sy - np.float32(j)
+        at[x] = j * columns + i if inside else np.int32(-1)
+
+
+@njit(cache=True)
+def _sample(flat: Any, columns: int, at: Any, right: Any, below: Any, out: Any) -> None:
+    """Brightness between four pixels of a flat image; far below zero where `at` is negative."""
+    for x in range(len(at)):
+        if at[x] < 0:
+            out[x] = _OUTSIDE
+        else:
+            k = np.uint64(at[x])
+            under = k + np.uint64(columns)
+            high = flat[k] + right[x] * (flat[k + np.uint64(1)] - flat[k])
+            low = flat[under] + right[x] * (flat[under + np.uint64(1)] - flat[under])
+            out[x] = high + below[x] * (low - high)
 
 
 @njit(cache=True)
@@ -95,31 +118,30 @@ def cost_volume(
                 image = warped[s, y]
                 for x in range(width):
                     bits = _count_bits(code[x] ^ own[y, x])
-                    row[s, x] = np.int16(bits) if image[x] > np.float32(-1e5) else np.int16(1000)
+                    row[s, x] = np.int16(bits) if image[x] > np.float32(-1e5) else _UNSEEN
             _better_half(row, d, likely[d], volume[y], seen[y])
     in_view[:] = seen
 
 
 @njit(cache=True)
 def _better_half(row: Any, d: int, likely: Any, volume: Any, seen: Any) -> None:
-    """Mean of the lower half of the costs in view, per pixel of one row."""
+    """Mean of the lower half of the costs in view, per pixel of one row; leaves the rows sorted."""
     views, width = row.shape
-    sorted_costs = np.empty(views, np.int16)
+    # neighbours change places, whole rows at a time: vector instructions instead of a sort per pixel
+    for turn in range(views):
+        for s in range(turn % 2, views - 1, 2):
+            low, high = row[s], row[s + 1]
+            for x in range(width):
+                a, b = low[x], high[x]
+                low[x], high[x] = min(a, b), max(a, b)
     for x in range(2, width - 2):
         count = 0
-        for s in range(views):
-            c = row[s, x]
-            if c < 1000:
-                at = count
-                while at > 0 and sorted_costs[at - 1] > c:
-                    sorted_costs[at] = sorted_costs[at - 1]
-                    at -= 1
-                sorted_costs[at] = c
-                count += 1
+        while count < views and row[count, x] < _UNSEEN:
+            count += 1
         if count > 0:
             used = (count + 1) // 2
             total = 0
             for k in range(used):
-                total += sorted_costs[k]
+                total += row[k, x]
             volume[x, d] = np.int16(UNITS * total // used)
             seen[x] += likely

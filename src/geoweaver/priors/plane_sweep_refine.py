@@ -9,17 +9,10 @@ from numba import njit
 
 from geoweaver.priors.plane_sweep_planes import Planes
 from geoweaver.priors.plane_sweep_views import SweepViews
+from geoweaver.priors.plane_sweep_windows import RADIUS, SIDE, UNSEEN, compare_windows, window_weights
 
-_RADIUS = 2
-"""Pixels around the middle that are compared."""
-_EDGE = np.float32(15.0)
-"""Difference in brightness at which a pixel of the window counts e times less: another surface."""
 _STEPS = 2
 """Newton steps at most."""
-_NOISE = np.float32(1.0)
-"""Variance of brightness that means nothing, in squared grey levels."""
-_GAIN = np.float32(3.0)
-"""Views may differ in contrast by up to this factor."""
 _FARTHEST = np.float32(0.5)
 """Share of the first inverse depth below which no step leads: the horizon is not a surface."""
 _SMALL = np.float32(0.03)
@@ -59,114 +52,107 @@ def refine(
 def _refine(
     image: Any, sources: Any, R: Any, t: Any, camera: Any, slopes: Any, step: Any, inverse: Any, info: Any
 ) -> None:
-    """Take steps as long as the views differ less."""
+    """Take steps as long as the better half of the sources differs less, a row of pixels at a time."""
     height, width = image.shape
-    weights = np.empty((2 * _RADIUS + 1, 2 * _RADIUS + 1), np.float32)
-    verdicts = np.empty((len(sources), 3), np.float32)
-    for y in range(_RADIUS, height - _RADIUS):
-        for x in range(_RADIUS, width - _RADIUS):
-            q = inverse[y, x]
-            least = _FARTHEST * q
-            if q <= 0:
-                continue
-            _window(image, x, y, weights)
-            slope = slopes[y, x]
-            cost, pull, known = _judge(image, sources, R, t, camera, x, y, q, slope, weights, verdicts)
-            for _ in range(_STEPS):
-                move = min(max(pull / (known + 1 / (step * step)), -step), step)
-                if abs(move) < _SMALL * step or q + move <= least:
-                    break
-                found = _judge(image, sources, R, t, camera, x, y, q + move, slope, weights, verdicts)
-                if found[0] >= cost:
-                    break
-                q += move
-                cost, pull, known = found
-            inverse[y, x], info[y, x] = q, known
+    weights = np.empty((SIDE * SIDE, width), np.float32)
+    verdict = np.empty((len(sources), 3, width), np.float32)
+    chosen = np.empty((len(sources), width), np.bool_)
+    total, found = np.empty((3, width), np.float32), np.empty((3, width), np.float32)
+    active, some = np.empty(width, np.int64), np.empty(width, np.int64)
+    for y in range(RADIUS, height - RADIUS):
+        q, slope = inverse[y], slopes[y]
+        least, trial = _FARTHEST * q, q.copy()
+        count = _begin(image, y, q, weights, active)
+        for s in range(len(sources)):
+            look = image, sources[s], R[s], t[s], camera
+            compare_windows(*look, y, active[:count], trial, slope, weights, verdict[s])
+        _better_half(verdict, active[:count], chosen, total)
+        info[y] = 0
+        for n in range(count):
+            info[y, active[n]] = total[2, active[n]]
+        for _ in range(_STEPS):
+            count = _propose(q, least, step, total, active[:count], trial)
+            for s in range(len(sources)):
+                look, n = (image, sources[s], R[s], t[s], camera), _of(active[:count], chosen[s], some)
+                compare_windows(*look, y, some[:n], trial, slope, weights, verdict[s])
+            _sum(verdict, chosen, active[:count], found)
+            count = _accept(found, active[:count], trial, q, total, info[y])
 
 
 @njit(cache=True, error_model="numpy")
-def _window(image: Any, x: int, y: int, weights: Any) -> None:
-    """Weights of the pixels around one, together one: near ones of its own brightness."""
-    total = np.float32(0)
-    for j in range(2 * _RADIUS + 1):
-        for i in range(2 * _RADIUS + 1):
-            away = np.float32((i - _RADIUS) ** 2 + (j - _RADIUS) ** 2) / np.float32(2 * _RADIUS**2)
-            other = abs(image[y + j - _RADIUS, x + i - _RADIUS] - image[y, x]) / _EDGE
-            weights[j, i] = np.exp(-away - other)
-            total += weights[j, i]
-    weights /= total
-
-
-@njit(cache=True, error_model="numpy")
-def _judge(
-    image: Any, sources: Any, R: Any, t: Any, camera: Any, x: int, y: int, q: Any, slope: Any, weights: Any,
-    verdicts: Any,
-) -> Any:  # fmt: skip
-    """Mean difference of the better half of the sources in view, their pull on q and what they know of it."""
+def _begin(image: Any, y: int, q: Any, weights: Any, active: Any) -> int:
+    """The row's pixels with a depth, and the weights of their windows."""
     count = 0
-    for s in range(len(sources)):
-        seen, verdict = _compare(image, sources[s], R[s], t[s], camera, x, y, q, slope, weights)
-        if seen:
-            at = count
-            while at > 0 and verdicts[at - 1, 0] > verdict[0]:
-                verdicts[at] = verdicts[at - 1]
-                at -= 1
-            verdicts[at, 0], verdicts[at, 1], verdicts[at, 2] = verdict
+    for x in range(RADIUS, image.shape[1] - RADIUS):
+        if q[x] > 0:
+            window_weights(image, x, y, weights)
+            active[count] = x
             count += 1
-    used = (count + 1) // 2
-    cost, pull, known = np.float32(0), np.float32(0), np.float32(0)
-    for k in range(used):
-        cost, pull, known = cost + verdicts[k, 0], pull + verdicts[k, 1], known + verdicts[k, 2]
-    return cost / max(used, 1), pull, known
+    return count
+
+
+@njit(cache=True)
+def _of(active: Any, wanted: Any, some: Any) -> int:
+    """Those of the active pixels that are wanted, and how many."""
+    count = 0
+    for x in active:
+        if wanted[x]:
+            some[count] = x
+            count += 1
+    return count
 
 
 @njit(cache=True, error_model="numpy")
-def _compare(
-    image: Any, source: Any, M: Any, v: Any, camera: Any, x: int, y: int, q: Any, slope: Any, weights: Any
-) -> Any:
-    """Whether a source sees the window; one minus its correlation, its pull and its information."""
-    fx, fy, cx, cy = camera
-    half, zero = np.float32(0.5), np.float32(0)
-    o, i, g, oo, ii, gg, oi, og, ig = zero, zero, zero, zero, zero, zero, zero, zero, zero
-    for j in range(2 * _RADIUS + 1):
-        ry = (np.float32(y + j - _RADIUS) + half - cy) / fy
-        for k in range(2 * _RADIUS + 1):
-            w = weights[j, k]
-            rx = (np.float32(x + k - _RADIUS) + half - cx) / fx
-            p = q + slope[0] * np.float32(k - _RADIUS) + slope[1] * np.float32(j - _RADIUS)
-            z = M[2, 0] * rx + M[2, 1] * ry + M[2, 2] + v[2] * p
-            to = np.float32(1) / z
-            a = fx * (M[0, 0] * rx + M[0, 1] * ry + M[0, 2] + v[0] * p) * to
-            b = fy * (M[1, 0] * rx + M[1, 1] * ry + M[1, 2] + v[1] * p) * to
-            inside, there, right, below = _sample(source, a + cx - half, b + cy - half)
-            if not inside or z <= 0:
-                return False, (zero, zero, zero)
-            along = (right * (fx * v[0] - a * v[2]) + below * (fy * v[1] - b * v[2])) * to
-            here = image[y + j - _RADIUS, x + k - _RADIUS]
-            o, i, g = o + w * here, i + w * there, g + w * along
-            oo, ii, gg = oo + w * here * here, ii + w * there * there, gg + w * along * along
-            oi, og, ig = oi + w * here * there, og + w * here * along, ig + w * there * along
-    return True, _verdict(oo - o * o, ii - i * i, gg - g * g, oi - o * i, og - o * g, ig - i * g)
+def _better_half(verdict: Any, active: Any, chosen: Any, total: Any) -> None:
+    """Choose for every pixel the half of the sources in view that differ least; their sums."""
+    sources = len(verdict)
+    for x in active:
+        count = 0
+        for s in range(sources):
+            chosen[s, x] = False
+            count += verdict[s, 0, x] < UNSEEN
+        for _ in range((count + 1) // 2):
+            best = -1
+            for s in range(sources):
+                if not chosen[s, x] and (best < 0 or verdict[s, 0, x] < verdict[best, 0, x]):
+                    best = s
+            chosen[best, x] = True
+    _sum(verdict, chosen, active, total)
 
 
 @njit(cache=True, error_model="numpy")
-def _sample(source: Any, x: Any, y: Any) -> Any:
-    """Brightness between four pixels and its slopes to the right and below."""
-    height, width = source.shape
-    if not (x >= 0 and y >= 0 and x < width - 1 and y < height - 1):
-        return False, np.float32(0), np.float32(0), np.float32(0)
-    i, j = int(x), int(y)
-    p, r = x - np.float32(i), y - np.float32(j)
-    a, b, c, d = source[j, i], source[j, i + 1], source[j + 1, i], source[j + 1, i + 1]
-    high, low = a + p * (b - a), c + p * (d - c)
-    return True, high + r * (low - high), (b - a) + r * ((d - c) - (b - a)), low - high
+def _sum(verdict: Any, chosen: Any, active: Any, total: Any) -> None:
+    """Mean difference of the chosen sources, the sum of their pulls and of what they know."""
+    for x in active:
+        cost, pull, known, used = np.float32(0), np.float32(0), np.float32(0), 0
+        for s in range(len(verdict)):
+            if chosen[s, x]:
+                cost, pull, known = cost + verdict[s, 0, x], pull + verdict[s, 1, x], known + verdict[s, 2, x]
+                used += 1
+        total[0, x], total[1, x], total[2, x] = cost / max(used, 1), pull, known
 
 
 @njit(cache=True, error_model="numpy")
-def _verdict(own: Any, other: Any, slope: Any, both: Any, own_slope: Any, other_slope: Any) -> Any:
-    """From variances and covariances of own, other's brightness and the slope of the other along q."""
-    gain = min(max(both / (other + _NOISE), 1 / _GAIN), _GAIN)
-    correlation = both / np.sqrt((own + _NOISE) * (other + _NOISE))
-    noise = max(own - 2 * gain * both + gain * gain * other, _NOISE)
-    pull = gain * (own_slope - gain * other_slope) / noise
-    return np.float32(1) - correlation, pull, gain * gain * slope / noise
+def _propose(q: Any, least: Any, step: Any, total: Any, active: Any, trial: Any) -> int:
+    """One Newton step, never farther than a plane; pixels not worth one are no longer active."""
+    count = 0
+    for x in active:
+        move = min(max(total[1, x] / (total[2, x] + 1 / (step * step)), -step), step)
+        if abs(move) >= _SMALL * step and q[x] + move > least[x]:
+            trial[x] = q[x] + move
+            active[count] = x
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def _accept(found: Any, active: Any, trial: Any, q: Any, total: Any, info: Any) -> int:
+    """Keep the steps that made views more alike; the others end their pixel's search."""
+    count = 0
+    for x in active:
+        if found[0, x] < total[0, x]:
+            q[x], info[x] = trial[x], found[2, x]
+            total[:, x] = found[:, x]
+            active[count] = x
+            count += 1
+    return count

@@ -1,6 +1,6 @@
 """Which views see a frame's surfaces from the side, and between which depths to look."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -28,6 +28,12 @@ class SweepViews:
 
     def __len__(self) -> int:
         return len(self.rotation)
+
+    def resized(self, size: tuple[int, int]) -> "SweepViews":
+        """The same cameras with smaller pictures."""
+        x, y = size[0] / self.size[0], size[1] / self.size[1]
+        fx, fy, cx, cy = self.intrinsics
+        return replace(self, intrinsics=(x * fx, y * fy, x * cx, y * cy), size=size)
 
 
 def project_points(

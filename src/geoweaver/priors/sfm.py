@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, UInt8
 
 from geoweaver.datatypes import Chunk, ChunkPrior, Frames
 from geoweaver.engine import map_pieces
-from geoweaver.priors.plane_sweep import SweepConfig, depth_size, sweep_piece
+from geoweaver.priors.plane_sweep import SweepConfig, sweep_piece
 from geoweaver.priors.plane_sweep_views import SweepViews
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.priors.sfm_focal import FocalVote, focal_consensus, start_intrinsics, voting_chunks
@@ -41,7 +41,7 @@ class SfmConfig:
     """Chunks that vote on a camera's focal where it is not given."""
     sweep: SweepConfig = field(default_factory=SweepConfig)
     seed: int = 0
-    version: int = 9
+    version: int = 10
     """Goes up when the same settings make something else of the same input."""
 
 
@@ -189,7 +189,7 @@ def _reasons(chunk: Chunk, found: ChunkPieces) -> dict[int, str]:
 
 def dense_piece(model: SparseModel, chunk: Chunk, frames: Frames, config: SweepConfig) -> ChunkPrior:
     """A sparse model with dense depth and confidence for each of its frames."""
-    size = depth_size(frames.size, config.pixels)
+    size = config.map_size(frames.size)
     views = sweep_views(model, frames.size, size)
     members = [chunk.frames[k] for k in model.member]
     depth, confidence = sweep_piece(views, partial(_read_pixels, frames, members), config)
