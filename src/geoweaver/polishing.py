@@ -22,7 +22,7 @@ from geoweaver.results import FinishedRun
 from geoweaver.store import PriorStore, Store
 from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
 
-VERSION = 4
+VERSION = 5
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -45,7 +45,7 @@ class PolishConfig:
     """Fewer than for export: cameras need few points that lie well apart."""
     robust_px: float = 1.0
     """Pixels from which on a residual counts less."""
-    hold: float = 5.0
+    hold: float = 15.0
     """Sigmas of Stage 3 within which it holds every camera's place."""
     iterations: int = 50
     """At the most."""
