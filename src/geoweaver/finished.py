@@ -21,7 +21,7 @@ from geoweaver.frames import FramesConfig, open_frames, rectify_frames
 from geoweaver.frames.kept import KeptPixels
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import resize_intrinsics
-from geoweaver.placement import place_frames
+from geoweaver.placement import place_frames, placed_by_prior
 from geoweaver.results import DepthMap, FinishedRun, StageView
 from geoweaver.stage_views import stage_views
 from geoweaver.store import PriorStore, Store, restore
@@ -71,7 +71,7 @@ def save_run(
 ) -> SavedRun:
     """All that later readers need of a run."""
     tables = woven.tables
-    seen, observation = tables.canonical >= 0, tables.canonical.clamp(min=0)
+    seen, observation = placed_by_prior(frames, woven), tables.canonical.clamp(min=0)
     chunk = torch.where(seen, tables.observations.chunk[observation], -1)
     rejected = torch.zeros(len(graph), dtype=torch.bool)
     rejected[list(rejected_edges(woven))] = True

@@ -34,7 +34,7 @@ from geoweaver.store import NOT_IN_KEY, PriorStore, Store, artifact_key, cached_
 from geoweaver.straightening import straighten
 from geoweaver.weave import WeaveConfig, weave
 
-VERSION = 2
+VERSION = 3
 """Goes up when the weave makes something else of the same input."""
 
 

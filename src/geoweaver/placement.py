@@ -1,7 +1,7 @@
 """A camera for every frame: keyframes from the weave, the others between them, each with a verdict."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.assembly.frame_problem import corrected_intrinsics
@@ -9,15 +9,45 @@ from geoweaver.assembly.frames_start import interpolate_cameras
 from geoweaver.datatypes import Frames, Reconstruction
 from geoweaver.weave import Woven
 
+_ASTRAY = 3.0
+"""A frame without matches may lie so many times as far off its neighbours' way as these lie apart."""
+
+
+def placed_by_prior(frames: Frames, woven: Woven) -> Bool[Tensor, "F"]:
+    """Frames whose camera and depth a prior told, but for those that only a prior puts far off the way."""
+    seen, tied = woven.tables.canonical >= 0, torch.zeros(len(frames), dtype=torch.bool)
+    tied[woven.matches.observation_i] = tied[woven.matches.observation_j] = True
+    out = seen.clone()
+    for camera in torch.unique(frames.camera[seen & ~tied]).tolist():
+        mine = seen & (frames.camera == camera)
+        known = (mine & tied).nonzero().squeeze(1)
+        alone = (mine & ~tied).nonzero().squeeze(1)
+        if len(known) > 1:
+            out[alone[_astray(woven.state.cam_from_world.centre, known, alone)]] = False
+    return out
+
+
+def _astray(
+    centre: Float[Tensor, "F 3"], known: Int[Tensor, "k"], alone: Int[Tensor, "n"]
+) -> Bool[Tensor, "n"]:
+    """Which frames lie far off the way between the known ones before and after them."""
+    after = torch.searchsorted(known, alone).clamp(1, len(known) - 1)
+    low, high = known[after - 1], known[after]
+    step = ((centre[known[1:]] - centre[known[:-1]]).norm(dim=-1) / known.diff()).median()
+    reach = torch.maximum((alone - low).abs(), (alone - high).abs())
+    way = torch.maximum((centre[high] - centre[low]).norm(dim=-1), step * reach)
+    off = torch.minimum(*((centre[alone] - centre[k]).norm(dim=-1) for k in (low, high)))
+    return off > _ASTRAY * way
+
 
 def place_frames(frames: Frames, woven: Woven) -> Reconstruction:
     """Every frame, in order; those that no prior saw lie between their neighbours and are not trusted."""
-    seen = woven.tables.canonical >= 0
+    seen = placed_by_prior(frames, woven)
     cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.camera)
     intrinsics = corrected_intrinsics(woven.setup, woven.state)
     reason = {f: r for f, r in enumerate(woven.trust.reason) if r}
     for frame in (~seen).nonzero().squeeze(1).tolist():
-        reason[frame] = _why_unseen(frames, frame)
+        reason[frame] = _why_unseen(frames, frame, int(woven.tables.canonical[frame]) >= 0)
     sigma = torch.where(seen[:, None], woven.trust.sigma, torch.inf)
     trusted = torch.tensor([f not in reason for f in range(len(frames))], dtype=torch.bool)
     return Reconstruction(
@@ -33,7 +63,9 @@ def place_frames(frames: Frames, woven: Woven) -> Reconstruction:
     )
 
 
-def _why_unseen(frames: Frames, frame: int) -> str:
+def _why_unseen(frames: Frames, frame: int, astray: bool) -> str:
+    if astray:
+        return "no match ties it, and its prior lies far off its neighbours' way: the camera is interpolated"
     if frame in frames.broken:
         return "its image cannot be read: the camera is interpolated"
     if not bool(frames.keyframe[frame]):
