@@ -171,8 +171,10 @@ def sweep_piece(
     sources = [source_views(swept, k, config.sources) for k in range(len(views))]
     sweeps = [sweep_frame(swept, small, k, config) for k in range(len(views))]
     raw = np.stack([s.depth for s in sweeps])
-    rough = [_rough(swept, raw, k, sources[k], sweeps[k], small[k]) for k in range(len(views))]
-    found = [_refined(views, k, sources[k], rough[k], small[k], images) for k in range(len(views))]
+    # planes take more memory than depth: they are made one frame at a time
+    rough = (_rough(swept, raw, k, sources[k], sweeps[k], small[k]) for k in range(len(views)))
+    found = [_refined(views, k, sources[k], planes, small[k], images) for k, planes in enumerate(rough)]
+    del sweeps, raw
     refined = np.stack([f.depth for f in found])
     ends = [_settled(views, refined, k, sources[k], found[k], images[k]) for k in range(len(views))]
     return np.stack([depth for depth, _ in ends]), np.stack([sure for _, sure in ends])
