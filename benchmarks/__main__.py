@@ -5,7 +5,7 @@ import sys
 
 NAMES = (
     "render", "cost", "solver", "outliers", "ablation", "gpm", "matching", "sfm_prior", "clouds", "priors",
-    "matchers", "quality", "sequences",
+    "matchers", "quality", "sequences", "growth", "world_clouds", "exports",
 )  # fmt: skip
 
 

@@ -19,7 +19,9 @@ SHOWN = ("sequence", "total", "keyframes", "trusted", "seconds", "s_per_frame", 
 def compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Seconds per frame beside those of the shortest run."""
     each = [row["seconds"] / row["total"] for row in rows]
-    return [row | {"s_per_frame": s, "times_shortest": s / each[0]} for row, s in zip(rows, each, strict=True)]
+    return [
+        row | {"s_per_frame": s, "times_shortest": s / each[0]} for row, s in zip(rows, each, strict=True)
+    ]
 
 
 def main() -> None:
