@@ -126,7 +126,8 @@ def growth(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
          f"{r['s_per_keyframe']:.2f}", f"{r['times_shortest']:.2f}", f"{r['peak_gb']:.2f}"]
         for r in rows
     ]  # fmt: skip
-    return f"The beginning of {rows[0]['sequence']} and all of it; seconds on two cores.\n\n{table(heads, lines)}"
+    what = f"The beginning of {rows[0]['sequence']} and all of it; seconds on two cores."
+    return f"{what}\n\n{table(heads, lines)}"
 
 
 def world_clouds(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
