@@ -44,7 +44,7 @@ class ChunkAlignmentConfig:
     """world: the paper's literal 3D residual, which a strong solver shrinks; adam only."""
     both_directions: bool = True
     """Carry every match both ways; False is the paper's text."""
-    matches_first: int = 64
+    matches_first: int = 16
     """Matches per pair in lm's first iterations; more come in when these have settled."""
     matches_most: int = 512
     """Matches per pair in lm's last iterations: seven unknowns a chunk need no more."""
