@@ -18,7 +18,7 @@ from torch import Tensor
 from benchmarks.harness import print_table, saved_rows, write_results
 from geoweaver.datatypes import Camera, Frames, Reconstruction
 from geoweaver.engine import LocalEngine
-from geoweaver.evaluation.cloud import resolved
+from geoweaver.evaluation.cloud import near_cameras
 from geoweaver.formats.ply import PlyCloud, write_ply
 from geoweaver.fusion import SIDES, FusionConfig, fuse_cloud, mean_up, render_cloud, side_view
 from geoweaver.geometry.camera import bearing, pixel_centres, project_with_depth, resize_intrinsics
@@ -67,10 +67,9 @@ class Filmed:
     """How many views see each point of the truth."""
     threshold: float
 
-    def resolved(self, points: Float[Tensor, "n 3"], width: int) -> Bool[Tensor, "n"]:
-        """Near enough to some camera for a pixel of maps so wide to be no wider than the threshold."""
-        focal = float(self.clip.intrinsics[:, 0].min()) * width / self.clip.size[0]
-        return resolved(points, self.clip.cam_from_world.centre, self.threshold, focal)
+    def near(self, points: Float[Tensor, "n 3"]) -> Bool[Tensor, "n"]:
+        """Within four median depths of some camera."""
+        return near_cameras(points, self.clip.cam_from_world.centre, self.threshold / THRESHOLD)
 
     def read(self, frame: int) -> np.ndarray:
         return self.rgb[frame]
@@ -164,17 +163,17 @@ def measure(filmed: Filmed, name: str, options: Options) -> tuple[dict[str, Any]
         "noise": name,
         "seed": options.seed,
         "frames": n,
-        **scores(filmed, cloud, options.depth_size[0]),
+        **scores(filmed, cloud),
         "cpu": seconds,
     }, cloud
 
 
-def scores(filmed: Filmed, cloud: PlyCloud, width: int) -> dict[str, Any]:
-    """Scores where maps of this width resolve the threshold, of what three views saw, and everywhere."""
+def scores(filmed: Filmed, cloud: PlyCloud) -> dict[str, Any]:
+    """Scores within four median depths of the cameras, of what three views saw, and everywhere."""
     points = cloud.points.double()
     right = within(points, filmed.truth, filmed.threshold).double()
     found = within(filmed.truth, points, filmed.threshold).double()
-    near_points, near_truth = filmed.resolved(points, width), filmed.resolved(filmed.truth, width)
+    near_points, near_truth = filmed.near(points), filmed.near(filmed.truth)
     precision, recall = float(right[near_points].mean()), float(found[near_truth].mean())
     return {
         "points": len(cloud),
@@ -184,7 +183,7 @@ def scores(filmed: Filmed, cloud: PlyCloud, width: int) -> dict[str, Any]:
         "complete3": float(found[near_truth & (filmed.views >= 3)].mean()),
         "fscore_all": _mean(float(right.mean()), float(found.mean())),
         "complete3_all": float(found[filmed.views >= 3].mean()),
-        "resolved": float(near_truth.double().mean()),
+        "near": float(near_truth.double().mean()),
     }
 
 

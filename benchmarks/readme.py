@@ -138,8 +138,8 @@ def world_clouds(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
         [r["world"], str(r["frames"]), str(r["points"]), *(f"{100 * r[k]:.0f} %" for k in keys)] for r in rows
     ]
     return f"""From pixels to the fused cloud, right within 2 % of the median depth;
-complete: of what three views or more see. First where a pixel of the depth maps is no wider than that, then
-with all that lies farther away.
+complete: of what three views or more see. First within four median depths of some camera, then with all that
+lies farther away.
 
 {table(heads, lines)}"""
 

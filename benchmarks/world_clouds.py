@@ -56,10 +56,9 @@ def run_one(subject: Subject, out: Path) -> dict[str, Any]:
         run.frames, run.result, run.depths, FusionConfig(), LocalEngine(WORKERS), graph=run.graph
     )
     seconds = time.perf_counter() - begun
-    width = run.depths.read(run.depths.frames[0]).depth.shape[1]
     return {
-        "world": subject.name, "frames": len(filmed.clip), "map_width": width,
-        **scores(filmed, aligned(cloud, run, filmed), width), "seconds": seconds,
+        "world": subject.name, "frames": len(filmed.clip),
+        **scores(filmed, aligned(cloud, run, filmed)), "seconds": seconds,
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from geoweaver.evaluation.cloud import resolved, score_cloud
+from geoweaver.evaluation.cloud import near_cameras, score_cloud
 from geoweaver.evaluation.depth import DepthFrame, score_depth
 from geoweaver.evaluation.scores import TrajectoryScores, score_trajectory
 from geoweaver.finished import load_run
@@ -37,7 +37,7 @@ class DemoScores:
     absrel: float
     absrel_confident: float
     fscore: float
-    """Percent, at 2 % of the median depth, where a pixel of the depth maps is no wider than that."""
+    """Percent, at 2 % of the median depth, within four median depths of some camera."""
     fscore_all: float
     """The same of everything that the film shows, however far outside the windows."""
 
@@ -68,11 +68,9 @@ def score_demo(run_folder: Path, film: Path, clip: Clip) -> DemoScores:
     cloud = scores.reference_from_estimate.act(read_ply(run_folder / "points.ply").points.double())
     surface, threshold = _surface(clip, film)
     every = score_cloud(cloud, surface, threshold, _MOST)
-    found = run.depths.read(run.depths.frames[0])
-    near = partial(resolved, centre=clip.cam_from_world.centre, threshold=threshold)
-    focal = float(found.intrinsics[0])
-    precision = score_cloud(cloud[near(cloud, focal=focal)], surface, threshold, _MOST).precision
-    recall = score_cloud(cloud, surface[near(surface, focal=focal)], threshold, _MOST).recall
+    near = partial(near_cameras, centre=clip.cam_from_world.centre, median_depth=threshold / THRESHOLD)
+    precision = score_cloud(cloud[near(cloud)], surface, threshold, _MOST).precision
+    recall = score_cloud(cloud, surface[near(surface)], threshold, _MOST).recall
     fscore = 2 * precision * recall / max(precision + recall, 1e-9)
     absrel_confident = depth.absrel_confident or float("nan")
     return DemoScores(scores, depth.absrel, absrel_confident, fscore, every.fscore)

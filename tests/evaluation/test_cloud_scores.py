@@ -65,7 +65,7 @@ def test_what_cannot_be_scored_is_said(estimate, reference, threshold, error):
         score_cloud(estimate, reference, threshold)
 
 
-def test_a_pixel_resolves_what_is_near_some_camera():
+def test_what_is_near_some_camera_is_told_by_the_median_depth():
     cameras = torch.tensor([[0.0, 0, 0], [10, 0, 0]], dtype=torch.float64)
     places = torch.tensor([[1.9, 0, 0], [2.1, 0, 0], [8.1, 0, 0]], dtype=torch.float64)
-    assert cloud_module.resolved(places, cameras, threshold=0.01, focal=200.0).tolist() == [True, False, True]
+    assert cloud_module.near_cameras(places, cameras, median_depth=0.5).tolist() == [True, False, True]

@@ -39,7 +39,7 @@ def run(options: Options) -> None:
     print(f"  ATE            {100 * scores.trajectory.ate:.1f} cm over a walk of {_length(clip):.1f} m")
     print(f"  AUC@3          {scores.trajectory.auc3:.1f} %")
     print(f"  depth AbsRel   {scores.absrel:.3f} ({scores.absrel_confident:.3f} on the confident half)")
-    print(f"  cloud F-score  {scores.fscore:.1f} % at 2 % of the median depth where pixels are that fine,")
+    print(f"  cloud F-score  {scores.fscore:.1f} % at 2 % of the median depth within four median depths,")
     print(f"                 {scores.fscore_all:.1f} % with everything outside the windows")
     print(f"film:   {(film / 'video.mp4').resolve()}")
     print(f"cloud:  {(folder / 'points.ply').resolve()}")

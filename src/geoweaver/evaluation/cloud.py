@@ -9,6 +9,8 @@ from torch import Tensor
 
 from geoweaver.errors import ConfigError, DegenerateError
 
+NEAR = 4.0
+"""Median depths: what lies farther off, outside of windows, is scored apart."""
 _BLOCK = 200_000
 """Points asked for at a time: bounds what the search holds in memory."""
 
@@ -57,11 +59,11 @@ def score_cloud(
     )
 
 
-def resolved(
-    points: Float[Tensor, "n 3"], centre: Float[Tensor, "c 3"], threshold: float, focal: float
+def near_cameras(
+    points: Float[Tensor, "n 3"], centre: Float[Tensor, "c 3"], median_depth: float
 ) -> Bool[Tensor, "n"]:
-    """Near enough to some camera for a pixel, seen face on, to be no wider than the threshold."""
-    return nearest_distances(points, centre) <= threshold * focal
+    """Within `NEAR` median depths of some camera."""
+    return nearest_distances(points, centre) <= NEAR * median_depth
 
 
 def nearest_distances(points: Float[Tensor, "n 3"], cloud: Float[Tensor, "m 3"]) -> Float[Tensor, "n"]:
