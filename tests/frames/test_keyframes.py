@@ -73,6 +73,18 @@ def test_small_folders_keep_all_frames(tmp_path: Path) -> None:
     assert select_keyframes(frames, KeyframeConfig(mode="all", all_up_to=3)).keyframe.all()
 
 
+def test_a_folder_of_a_films_frames_is_taken_as_a_film(tmp_path: Path) -> None:
+    """Frames that hardly differ are no better in a folder than in a video; a few of them do no harm."""
+    names = [f"{i:02}.jpg" for i in range(12)]
+    recordings.write_images(tmp_path, recordings.sliding(12), names)
+    frames = open_frames(tmp_path)
+    dense = KeyframeConfig(step=0.2, fewest=2)
+    chosen = select_keyframes(frames, dense).keyframe
+    assert 2 <= int(chosen.sum()) < 0.6 * len(frames)
+    assert select_keyframes(frames, replace(dense, redundant=0.99)).keyframe.all()
+    assert select_keyframes(frames, replace(dense, fewest=12)).keyframe.all()
+
+
 def test_lost_tracks_make_keyframes() -> None:
     cut = motion([0.0, 0.0, 0.0, float("inf"), 0.0, 0.0])
     assert 3 in choose_keyframes(cut, range(6), KeyframeConfig(window=0.0))

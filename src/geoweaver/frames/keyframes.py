@@ -20,7 +20,9 @@ class KeyframeConfig:
     mode: Literal["auto", "all"] = "auto"
     """auto: by parallax and sharpness (a folder of up to `all_up_to` images: all); all: every frame."""
     all_up_to: int = 400
-    """Images of a folder that are all keyframes."""
+    """Images of a folder that are all keyframes, ..."""
+    redundant: float = 0.4
+    """... unless more than this share of them hardly differs from another: a film cut into images."""
     step: float = 0.04
     """Image motion between keyframes, relative to the long side."""
     window: float = 0.35
@@ -48,13 +50,16 @@ def select_keyframes(
         raise ConfigError("keyframes need a step in (0, 1], a window in [0, 1) and a gap of at least 1")
     # frames of a video have no file names
     is_video = all("." not in name for name in frames.names) if video is None else video
-    if config.mode == "all" or (not is_video and len(frames) <= config.all_up_to):
+    few = not is_video and len(frames) <= config.all_up_to
+    if config.mode == "all" or (few and len(frames) <= config.fewest):
         return frames
     motion = measure_motion(frames, store, engine)
     keyframe = torch.zeros(len(frames), dtype=torch.bool)
     for chain in chains(frames):
         readable = [i for i in chain if not motion.sharpness[i].isnan()]
         keyframe[_enough_keyframes(motion, readable, config)] = True
+    if few and int(keyframe.sum()) >= (1 - config.redundant) * len(frames):
+        return frames
     broken = tuple(motion.sharpness.isnan().nonzero()[:, 0].tolist())
     return replace(frames, keyframe=keyframe, broken=broken)
 
