@@ -31,6 +31,7 @@ from geoweaver.priors.sfm_motion import (
     pair_motion,
 )
 from geoweaver.priors.sfm_pairs import VerifiedPair
+from geoweaver.priors.sfm_scale import carries_scale
 
 _FOCAL_TOLERANCE = 0.1
 _NEIGHBOURS = 2
@@ -152,12 +153,13 @@ def _plausible(model: SparseModel, camera: MappingCamera) -> bool:
 def _score(
     models: Sequence[SparseModel], pairs: Sequence[VerifiedPair], keypoints: Pixels
 ) -> tuple[bool, float]:
-    """Whether the largest model is sound and holds half of the frames, and how well its matches agree."""
+    """Whether the largest model is sound, of one scale, with half of the frames; how well matches agree."""
     if not models:
         return False, 0.0
     verdicts = pair_verdicts(models[0], pairs, keypoints)
     large = len(models[0]) >= 0.5 * len(keypoints)
-    return is_sound(verdicts) and large, len(models[0]) * soundness(verdicts)
+    sound = large and is_sound(verdicts) and carries_scale(models[0])
+    return sound, len(models[0]) * soundness(verdicts)
 
 
 def _cover(pieces: Sequence[SparseModel], smallest: int) -> Iterator[SparseModel]:
