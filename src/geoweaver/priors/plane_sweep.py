@@ -221,7 +221,7 @@ def _refined(
     frame: int,
     sources: Int[np.ndarray, "s"],
     rough: RoughDepth,
-    small: Picture,
+    small: Float[np.ndarray, "h w"],
     images: Float[np.ndarray, "n H W"],
 ) -> FrameDepth:
     """Fit the images to the planes at the full size of the depth maps."""
