@@ -78,7 +78,7 @@ def save_run(
     world = woven.stage2.world_from_chunk.scale / tables.units
     return SavedRun(
         frames.names, frames.timestamps, frames.camera, frames.keyframe, frames.cameras, frames.size,
-        frames.broken, frames.digests, place_frames(frames, woven), graph, rejected, chunk,
+        frames.broken, frames.digests, place_frames(frames, woven, seen), graph, rejected, chunk,
         _row_in_chunk(tables.observations.chunk)[observation], world[chunk.clamp(min=0)],
         woven.state.depth_scale, woven.state.depth_shift, stage_views(woven, config),
         priors.places, tuple(shards), tuple(first_edge),

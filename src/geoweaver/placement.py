@@ -40,9 +40,8 @@ def _astray(
     return off > _ASTRAY * way
 
 
-def place_frames(frames: Frames, woven: Woven) -> Reconstruction:
-    """Every frame, in order; those that no prior saw lie between their neighbours and are not trusted."""
-    seen = placed_by_prior(frames, woven)
+def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Reconstruction:
+    """Every frame, in order; those not seen lie between their neighbours and are not trusted."""
     cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.camera)
     intrinsics = corrected_intrinsics(woven.setup, woven.state)
     reason = {f: r for f, r in enumerate(woven.trust.reason) if r}

@@ -39,7 +39,7 @@ def test_a_frame_that_only_the_prior_places_stays_near_its_neighbours(shift: flo
     frames, result = frames_of(case), woven(case)
     seen = placed_by_prior(frames, result)
     assert seen.tolist() == [kept or k != LOST for k in range(10)]
-    placed = place_frames(frames, result)
+    placed = place_frames(frames, result, seen)
     centre = placed.cam_from_world.centre
     apart = (centre[LOST + 1] - centre[LOST - 1]).norm()
     assert (centre[LOST] - centre[LOST - 1]).norm() < 2 * apart
