@@ -9,11 +9,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import torch
 
-from geoweaver.finished import load_run
+from geoweaver.finished import RunDepths, load_run
 
 
 def main(folder: Path, picture: Path) -> None:
     run = load_run(folder)
+    assert isinstance(run.depths, RunDepths) and run.frames.pixels is not None
     priors = run.depths.priors
     print(f"{'chunk':>5} {'frames':>6} {'covered':>8} {'confidence':>10} {'nearest':>8} {'farthest':>8}")
     for k in range(len(priors)):

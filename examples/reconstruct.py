@@ -12,8 +12,8 @@ from geoweaver.pipeline import Config, reconstruct
 def main(input: Path, out: Path) -> None:
     result = reconstruct(input, out, Config())
     print(f"{len(result)} frames, {int(result.trusted.sum())} trusted, in {out}")
-    for name, camera, trusted in zip(result.names, result.cam_from_world, result.trusted, strict=True):
-        x, y, z = camera.centre.tolist()
+    for name, centre, trusted in zip(result.names, result.cam_from_world.centre, result.trusted, strict=True):
+        x, y, z = centre.tolist()
         print(f"{name}: {x:8.3f} {y:8.3f} {z:8.3f} {'' if trusted else '(not trusted)'}")
 
 

@@ -11,7 +11,7 @@ from geoweaver.features import compute_features, find_retriever
 from geoweaver.frames import keep_pixels, open_frames, select_keyframes
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.pipeline import Config
-from geoweaver.placement import place_frames
+from geoweaver.placement import place_frames, placed_by_prior
 from geoweaver.priors import find_prior
 from geoweaver.stages import chunk_priors, cut_chunks, dense_matches, gather_observations, view_graph
 from geoweaver.store import Store
@@ -47,7 +47,7 @@ def main(input: Path, out: Path, chunk_size: int = 60) -> None:
         for report in woven.reports:
             print(f"{report.name}: {report.iterations} iterations, median {report.median_px:.2f} px")
 
-        result = place_frames(frames, woven)
+        result = place_frames(frames, woven, placed_by_prior(frames, woven))
         print(f"{int(result.trusted.sum())} of {len(result)} cameras are trusted")
 
 
