@@ -95,13 +95,28 @@ def test_the_parabola_finds_the_minimum_between_planes() -> None:
     assert plane[0, 0] == pytest.approx(6.3, abs=0.05) and margin[0, 0] > 0
 
 
-def test_sources_see_the_frame_from_about_six_degrees(taken: Walk) -> None:
+def test_sources_see_the_frame_from_the_side(taken: Walk) -> None:
     views = views_of(taken)
     sources = source_views(views, 5, 4)
     x = taken.cam_from_world.centre[:, 0].numpy()
     baseline = np.abs(x[sources] - x[5])
     assert 5 not in sources and len(set(sources.tolist())) == 4
     assert (np.degrees(baseline / WALL) > 1.5).all()
+
+
+def test_sources_stand_on_both_sides() -> None:
+    # forwards through a door: from behind it a part of the room is hidden, from before it another one
+    n = 21
+    translation = np.zeros((n, 3))
+    translation[:, 2] = -0.2 * np.arange(n)
+    x, y = np.meshgrid(np.linspace(-4, 4, 9), np.linspace(-2, 2, 5))
+    wall = np.stack([x.ravel(), y.ravel(), np.full(x.size, 6.0)], 1)
+    views = SweepViews(
+        np.tile(np.eye(3), (n, 1, 1)), translation, (200.0, 200.0, 150.0, 75.0), (300, 150), (wall,) * n
+    )
+    sources = source_views(views, 10, 4)
+    assert {bool(k > 10) for k in sources[:2]} == {True, False}
+    assert 1 <= sum(k > 10 for k in sources) <= 3
 
 
 def test_planes_reach_from_the_sky_to_before_the_sparse_points(taken: Walk) -> None:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-_BEST_ANGLE = np.radians(6.0)
+_BEST_ANGLE = np.radians(4.5)
 _ANGLE_SPREAD = 0.6
 """In powers of e: sources at half or twice the best angle still serve."""
 _FEWEST_POINTS = 8
 _LEAST_GAIN = 0.02
+_ENOUGH = 8.0
+"""How much a surface that one view sees well gains less by another view from the same side."""
 CELL = 8
 """Pixels of a cell in which sparse points suggest one depth."""
 
@@ -47,22 +49,23 @@ def project_points(
 
 
 def source_views(views: SweepViews, frame: int, count: int) -> Int[np.ndarray, "_"]:
-    """Views that together see all of a frame's surface from the side, at about six degrees; best first."""
+    """Views that together see all of a frame's surface at about five degrees, from every side; best first."""
     if len(views.points[frame]) < _FEWEST_POINTS:
         return np.zeros(0, np.int64)
     targets = np.concatenate([views.points[frame], surface_samples(views, frame)])
-    useful = _usefulness(views, frame, targets)
-    seen = np.zeros(len(targets))
+    useful, side = _usefulness(views, frame, targets)
+    seen = np.zeros_like(useful)
     chosen: list[int] = []
     for _ in range(min(count, len(views) - 1)):
-        # what others see already counts less, so that no side of the image is left out
-        gain = (useful / (1 + 2 * seen)).mean(1)
+        # what others see already counts less, so that no part of the image is left out
+        gain = (useful / (1 + _ENOUGH * seen)).mean(1)
         gain[chosen] = 0
         best = int(gain.argmax())
         if gain[best] <= _LEAST_GAIN:
             break
         chosen.append(best)
-        seen += useful[best]
+        # views on one side of a ray miss the same surfaces behind the same edges
+        seen += useful[best] * np.clip((side * side[best]).sum(-1), 0, 1)
     return np.array(chosen, np.int64)
 
 
@@ -75,18 +78,23 @@ def surface_samples(views: SweepViews, frame: int, cell: int = 32) -> Float[np.n
     return np.asarray((local - views.translation[frame]) @ views.rotation[frame])
 
 
-def _usefulness(views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"]) -> Float[np.ndarray, "n p"]:
-    """For each view and target: 0 where it is out of view, else how near their angle is to the best one."""
+def _usefulness(
+    views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"]
+) -> tuple[Float[np.ndarray, "n p"], Float[np.ndarray, "n p 3"]]:
+    """How near each view's angle to the frame's ray is to the best one, 0 out of view; and on which side."""
     centre = -np.einsum("nji,nj->ni", views.rotation, views.translation)
     rays = targets - centre[:, None]
     rays /= np.maximum(np.linalg.norm(rays, axis=-1, keepdims=True), 1e-12)
-    angle = np.arccos(np.clip((rays * rays[frame]).sum(-1), -1, 1)).clip(1e-4)
+    cosine = (rays * rays[frame]).sum(-1)
+    angle = np.arccos(np.clip(cosine, -1, 1)).clip(1e-4)
     nearness = np.exp(-0.5 * (np.log(angle / _BEST_ANGLE) / _ANGLE_SPREAD) ** 2)
     for other in range(len(views)):
         pixel, z = project_points(views, other, targets)
         nearness[other] *= (z > 0) & (pixel >= 0).all(1) & (pixel < views.size).all(1)
     nearness[frame] = 0
-    return np.asarray(nearness)
+    across = rays - cosine[..., None] * rays[frame]
+    side = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-12)
+    return np.asarray(nearness), np.asarray(side)
 
 
 def depth_planes(views: SweepViews, frame: int, planes: int) -> Float[np.ndarray, "planes"]:
