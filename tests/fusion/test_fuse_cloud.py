@@ -89,7 +89,7 @@ def test_blurred_edges_leave_no_streaks() -> None:
     streak = torch.tensor([0.85, 0.7, 0.6, 0.5, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.85])
     for depth in spoilt.depth:
         depth[:, 18:29] *= streak
-    alone = FusionConfig(views=1, neighbours=0, lone_confidence=0.0)
+    alone = FusionConfig(views=1, neighbours=0, lone_confidence=0.0, second_look=False)
     unfiltered = flying_share(spoilt, replace(alone, jump=1e9, least_cosine=0.0))
     assert unfiltered > 0.03
     assert flying_share(spoilt, alone) < 0.25 * unfiltered

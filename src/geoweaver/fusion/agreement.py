@@ -98,7 +98,7 @@ def _own_points(depth: Any, confidence: Any, intrinsics: Any, total: Any) -> Non
 
 
 @njit(cache=True)
-def _look_up(depth: Any, u: float, v: float, z: float, jump: float) -> Any:
+def look_up(depth: Any, u: float, v: float, z: float, jump: float) -> Any:
     """Depth at a place, the nearest and the farthest around it; 0 where it is unknown.
 
     Between pixels of one surface the inverse depth is interpolated; at an edge the side nearer to z counts.
@@ -142,7 +142,7 @@ def _compare(
                 continue
             u = L[0] * (R[0, 0] * px + R[0, 1] * py + R[0, 2] * z + t[0]) / qz + L[2]
             v = L[1] * (R[1, 0] * px + R[1, 1] * py + R[1, 2] * z + t[1]) / qz + L[3]
-            found, low, high = _look_up(far_depth, u, v, qz, jump)
+            found, low, high = look_up(far_depth, u, v, qz, jump)
             if found <= 0:
                 continue
             if low > qz * (1 + free):
@@ -186,6 +186,6 @@ def _ratios(
                 continue
             u = L[0] * (R[0, 0] * px + R[0, 1] * py + R[0, 2] * z + t[0]) / qz + L[2]
             v = L[1] * (R[1, 0] * px + R[1, 1] * py + R[1, 2] * z + t[1]) / qz + L[3]
-            found, low, high = _look_up(far_depth, u, v, qz, _SMOOTH)
+            found, low, high = look_up(far_depth, u, v, qz, _SMOOTH)
             if found > 0 and high <= (1 + _SMOOTH) * low and abs(np.log(found / qz)) < within:
                 out[i, j] = np.log(found / qz)

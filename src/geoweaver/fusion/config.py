@@ -35,7 +35,9 @@ class FusionConfig:
     """Depth is ignored beyond so many median depths of its frame."""
     fineness: float = 1.0
     """Smallest voxel in pixels of the depth maps, as they lie on near surfaces."""
-    version: int = 3
+    second_look: bool = True
+    """Drop points that more of all views contradict than confirm, not only of their neighbours."""
+    version: int = 4
     """Goes up when the same settings make another cloud of the same input."""
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from geoweaver.fusion.surfaces import surface_of
 from geoweaver.fusion.survey import survey_views
 from geoweaver.fusion.views import DepthView, ViewReader
 from geoweaver.fusion.voxels import Heap, Merger, collect, empty_heap
+from geoweaver.fusion.witnesses import contradicted
 from geoweaver.results import DepthSource
 
 BLOCK = 8
@@ -52,6 +53,17 @@ def fuse_cloud(
     for heap in engine.map(_FuseBlock(reader, grid, tolerance, config), blocks, title="cloud"):
         merger.add(heap)
     heap = merger.finish()
+    if config.second_look:
+        wrong = contradicted(
+            reader,
+            survey.frame.tolist(),
+            heap.mean + grid.origin,
+            _normals(heap),
+            merger.size,
+            tolerance,
+            engine,
+        )
+        heap = heap[~wrong]
     log.info("cloud: %d points, voxels %.3g, depths within %.1f %%", len(heap), merger.size, 100 * tolerance)
     return _cloud(heap, grid.origin)
 
@@ -108,14 +120,18 @@ class _FuseBlock:
         return place, np.concatenate([look, ones], 1).astype(np.float32)
 
 
+def _normals(heap: Heap) -> Float[np.ndarray, "v 3"]:
+    """Of length one, 0 where opposite ones cancel."""
+    length = np.linalg.norm(heap.look[:, 3:6], axis=1, keepdims=True)
+    return np.asarray(heap.look[:, 3:6] / np.where(length > 0, length, 1))
+
+
 def _cloud(heap: Heap, origin: Float[np.ndarray, "3"]) -> PlyCloud:
     """Means of the voxels' sums."""
     mean = heap.look[:, :7] / heap.place[:, :1]
-    length = np.linalg.norm(mean[:, 3:6], axis=1, keepdims=True)
-    normals = mean[:, 3:6] / np.where(length > 0, length, 1)
     return PlyCloud(
         torch.from_numpy((heap.mean + origin).astype(np.float32)),
         torch.from_numpy(mean[:, :3].round().clip(0, 255).astype(np.uint8)),
-        torch.from_numpy(normals.astype(np.float32)),
+        torch.from_numpy(_normals(heap).astype(np.float32)),
         torch.from_numpy(mean[:, 6].clip(0, 1).astype(np.float32)),
     )

@@ -32,6 +32,9 @@ class Heap:
     def __len__(self) -> int:
         return len(self.key)
 
+    def __getitem__(self, rows: np.ndarray) -> "Heap":
+        return Heap(self.key[rows], self.place[rows], self.look[rows])
+
     @property
     def mean(self) -> Float[np.ndarray, "v 3"]:
         return np.asarray(self.place[:, 1:] / self.place[:, :1])
