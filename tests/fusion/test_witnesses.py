@@ -9,7 +9,7 @@ from fused_room import off_walls, room
 from geoweaver.engine import LocalEngine
 from geoweaver.fusion import FusionConfig, fuse_cloud
 from geoweaver.fusion.views import ViewReader
-from geoweaver.fusion.witnesses import contradicted
+from geoweaver.fusion.witnesses import Surfels, contradicted
 
 
 def reader() -> ViewReader:
@@ -38,7 +38,7 @@ def test_a_view_tells_of_points_that_face_it(share: float, facing: bool, wrong: 
     point = ((local - view.translation) @ view.rotation)[None]
     towards = view.centre - point
     normal = towards / np.linalg.norm(towards) * (1 if facing else -1)
-    assert contradicted(read, [5], point, normal, 0.01, 0.01, LocalEngine())[0] == wrong
+    assert contradicted(Surfels(point, normal, 0.01), read, [5], 0.01, LocalEngine())[0] == wrong
 
 
 def test_views_that_confirm_each_others_error_are_outvoted() -> None:
@@ -56,7 +56,7 @@ def test_views_that_confirm_each_others_error_are_outvoted() -> None:
 
 def test_nothing_is_said_of_nothing() -> None:
     none = np.zeros((0, 3))
-    assert len(contradicted(reader(), [1, 2], none, none, 0.1, 0.01, LocalEngine())) == 0
+    assert len(contradicted(Surfels(none, none, 0.1), reader(), [1, 2], 0.01, LocalEngine())) == 0
 
 
 def test_the_second_look_only_takes_away() -> None:

@@ -20,7 +20,7 @@ from geoweaver.fusion.surfaces import surface_of
 from geoweaver.fusion.survey import survey_views
 from geoweaver.fusion.views import DepthView, ViewReader
 from geoweaver.fusion.voxels import Heap, Merger, collect, empty_heap
-from geoweaver.fusion.witnesses import contradicted
+from geoweaver.fusion.witnesses import Surfels, contradicted
 from geoweaver.results import DepthSource
 
 BLOCK = 8
@@ -54,16 +54,8 @@ def fuse_cloud(
         merger.add(heap)
     heap = merger.finish()
     if config.second_look:
-        wrong = contradicted(
-            reader,
-            survey.frame.tolist(),
-            heap.mean + grid.origin,
-            _normals(heap),
-            merger.size,
-            tolerance,
-            engine,
-        )
-        heap = heap[~wrong]
+        surfels = Surfels(heap.mean + grid.origin, _normals(heap), merger.size)
+        heap = heap[~contradicted(surfels, reader, survey.frame.tolist(), tolerance, engine)]
     log.info("cloud: %d points, voxels %.3g, depths within %.1f %%", len(heap), merger.size, 100 * tolerance)
     return _cloud(heap, grid.origin)
 

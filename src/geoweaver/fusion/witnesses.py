@@ -26,33 +26,39 @@ _FACING = 0.1
 """Cosine between normal and view from which a view can tell."""
 
 
+@dataclass(frozen=True)
+class Surfels:
+    """Points with the way they face, and how densely they lie."""
+
+    points: Float[np.ndarray, "v 3"]
+    normals: Float[np.ndarray, "v 3"]
+    size: float
+    """Of their voxels."""
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def grouped(self) -> Int[np.ndarray, "v"]:
+        """An order in which neighbours in space follow one another."""
+        cell = np.floor((self.points - self.points.min(0)) / (_CELLS * self.size)).astype(np.int64)
+        return np.lexsort(cell.T)
+
+
 def contradicted(
-    reader: ViewReader,
-    frames: Sequence[int],
-    points: Float[np.ndarray, "v 3"],
-    normals: Float[np.ndarray, "v 3"],
-    size: float,
-    tolerance: float,
-    engine: Engine,
+    surfels: Surfels, reader: ViewReader, frames: Sequence[int], tolerance: float, engine: Engine
 ) -> Bool[np.ndarray, "v"]:
     """Points where more of the views that face them see something else than see them."""
-    if not len(points):
+    if not len(surfels):
         return np.zeros(0, bool)
-    order = _grouped(points, size)
-    task = _Vote(reader, points[order].astype(np.float32), normals[order].astype(np.float32), tolerance)
-    votes = np.zeros((len(points), 2), np.float32)
+    order = surfels.grouped()
+    points, normals = (a[order].astype(np.float32) for a in (surfels.points, surfels.normals))
+    votes = np.zeros((len(surfels), 2), np.float32)
     blocks = [list(frames[k : k + BLOCK]) for k in range(0, len(frames), BLOCK)]
-    for part in engine.map(task, blocks, title="cloud: second look"):
+    for part in engine.map(_Vote(reader, points, normals, tolerance), blocks, title="cloud: second look"):
         votes += part
-    found = np.zeros(len(points), bool)
+    found = np.zeros(len(surfels), bool)
     found[order] = votes[:, 1] > votes[:, 0]
     return found
-
-
-def _grouped(points: Float[np.ndarray, "v 3"], size: float) -> Int[np.ndarray, "v"]:
-    """An order in which neighbours in space follow one another."""
-    cell = np.floor((points - points.min(0)) / (_CELLS * size)).astype(np.int64)
-    return np.lexsort(cell.T)
 
 
 @dataclass(frozen=True)
