@@ -78,7 +78,6 @@ class Config:
 
 def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
-    workers = config.workers or available_cores()
     # a wrong name or a missing package shows now, not after an hour
     prior = find_prior(config.prior, poses=config.poses, device=config.device)
     matcher, retriever = find_matcher(*_named(config.matcher)), find_retriever(config.retriever)
@@ -97,7 +96,7 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         clock.lap("graph")
         matches = dense_matches(frames, features, graph, store, _engine(config, matcher), matcher)
         clock.lap("matches")
-        crew = _engine(config, prior)
+        crew, workers = _engine(config, prior), _workers(config, prior)
         priors = chunk_priors(frames, features, chunks, store, crew, prior, config.prior, workers)
         clock.lap("priors")
         woven, key = _weave(frames, graph, matches, priors, config, store)
@@ -112,10 +111,15 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
 
 
 def _engine(config: Config, part: object = None) -> Engine:
-    """Workers as asked for; fewer where a part says so: two networks do not fit on one GPU."""
+    """The engine as asked for, with as many workers as a part allows."""
+    return find_engine(config.engine, _workers(config, part), config.address)
+
+
+def _workers(config: Config, part: object = None) -> int:
+    """As many as asked for; fewer where a part says so: two networks do not fit on one GPU."""
     workers = config.workers or available_cores()
     most = getattr(part, "most_workers", None)
-    return find_engine(config.engine, workers if most is None else min(workers, most), config.address)
+    return workers if most is None else min(workers, most)
 
 
 def _weave(

@@ -18,6 +18,7 @@ from geoweaver.models import FAMILIES
 from geoweaver.priors import Prediction, PriorModel, SavedPrior, as_priors, find_prior, write_saved
 from geoweaver.priors import network as network_module
 from geoweaver.priors.gpm import GpmNetwork, gpm_size
+from geoweaver.priors.memory import Room
 from geoweaver.priors.network import NetworkContext, NetworkPrior
 from geoweaver.priors.views import read_views
 
@@ -128,7 +129,7 @@ def test_known_intrinsics_and_cameras_are_passed_on(
     prior = find_prior(name)
     known = {k: scene.cam_from_world[k] for k in range(4)}
     assert isinstance(prior, NetworkPrior)
-    context = NetworkContext(frames, featureless, "anywhere", "digest", 1, known)
+    context = NetworkContext(frames, featureless, "anywhere", "digest", Room("cpu", 1, 10**12), known)
     out = one(prior.predict(CHUNK, context))
     size = (out.depth.shape[2], out.depth.shape[1])
     centred = scene.intrinsics_at(size)[2:] - origin

@@ -13,7 +13,7 @@ from geoweaver.models import FAMILIES, GPM, save_gpm
 from geoweaver.models.families import GPMConfig
 from geoweaver.priors import find_prior, memory
 from geoweaver.priors import network as network_module
-from geoweaver.priors.memory import Footprint, too_large
+from geoweaver.priors.memory import Footprint, Room, measure_room, too_large
 from geoweaver.priors.network import NetworkPrior
 
 TINY = GPMConfig(64, 6, 2, 2, (2, 3, 4, 5), 16, (8, 16, 24, 32))
@@ -41,7 +41,7 @@ def checkpoint(folder: Path, config: GPMConfig = TINY, field_of_view: float | No
 def predict(name: str, calibrated: bool = False, workers: int = 1) -> list[ChunkPrior]:
     prior = find_prior(name)
     frames = make_scene(0).frames(calibrated)
-    context = prior.prepare(frames, [CHUNK], featureless, workers)
+    context = prior.prepare(frames, [CHUNK] * workers, featureless, workers)
     prior, context = pickle.loads(pickle.dumps((prior, context)))
     return prior.predict(CHUNK, context)
 
@@ -133,11 +133,37 @@ def test_a_chunk_that_does_not_fit_names_the_largest_that_does(
         predict(name, workers=2)
 
 
+def test_memory_is_measured_once_before_the_weights_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prior = find_prior(f"gpm:{checkpoint(tmp_path)}")
+    context = prior.prepare(make_scene(0).frames(), [CHUNK], featureless, workers=8)
+    assert context.room.workers == 1, "one chunk needs no more than one worker"
+    # another worker has loaded its network by now
+    monkeypatch.setattr(memory, "free_memory", lambda device: 10**6)
+    assert len(prior.predict(CHUNK, context)) == 1
+
+
+def test_a_gpu_is_not_shared_and_torchs_idle_memory_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**9, 2 * 10**9))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 5 * 10**8)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 2 * 10**8)
+    assert measure_room("cuda", 16) == Room("cuda", 1, int(0.9 * 1.3 * 10**9))
+
+
+def test_the_pipeline_counts_one_worker_on_a_gpu() -> None:
+    from geoweaver.pipeline import Config, _workers
+
+    config = Config(workers=16)
+    assert _workers(config, NetworkPrior("gpm", device="cuda")) == 1
+    assert _workers(config, NetworkPrior("gpm", device="cpu")) == 16
+
+
 def test_an_allocators_refusal_becomes_the_same_words() -> None:
     footprint = Footprint(1000, 100)
 
     def run(error: Exception) -> None:
-        with memory.saying_what_fits(60, footprint, "cpu", 1):
+        with memory.saying_what_fits(60, footprint, Room("cpu", 1, 10**12)):
             raise error
 
     for error in (
@@ -155,7 +181,7 @@ def test_the_largest_chunk_is_the_largest() -> None:
     footprint = Footprint(1000, 100)
     most = footprint.most_views(5050)
     assert footprint.of(most) <= 5050 < footprint.of(most + 1)
-    assert "no chunk fits" in str(too_large(10, footprint, 1200, "cpu", 1))
+    assert "no chunk fits" in str(too_large(10, footprint, Room("cpu", 1, 1200)))
     assert memory.free_memory("cpu") > 10**8
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -41,43 +41,59 @@ def vit_footprint(dim: int, size: tuple[int, int], features: int, weights: int, 
     return Footprint(weights + 150_000_000 + block * dense, attended + 6 * 4 * pixels)
 
 
+@dataclass(frozen=True)
+class Room:
+    """What one worker's network may take, its weights included."""
+
+    device: str
+    workers: int
+    memory: int
+
+
+def measure_room(device: str, workers: int) -> Room:
+    """Measured once, before any network is loaded: later, free memory lacks what is already counted."""
+    workers = 1 if device == "cuda" else max(workers, 1)
+    return Room(device, workers, int(_SPARE * free_memory(device) / workers))
+
+
 def free_memory(device: str) -> int:
     """Bytes that are free now: the GPU's, or the machine's within the limits of its container."""
     if device == "cuda":
-        return int(torch.cuda.mem_get_info()[0])
+        # what torch has set aside and does not use is free for us, though not for the driver
+        idle = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        return int(torch.cuda.mem_get_info()[0]) + idle
     found = [_available(), *_container()]
     return min(found)
 
 
-def check_fits(views: int, footprint: Footprint, device: str, workers: int) -> None:
+def check_fits(views: int, footprint: Footprint, room: Room) -> None:
     """Refuse a chunk that this machine cannot hold, and say which it can."""
-    share = int(_SPARE * free_memory(device) / max(workers, 1))
-    if footprint.of(views) > share:
-        raise too_large(views, footprint, share, device, workers)
+    if footprint.of(views) > room.memory:
+        raise too_large(views, footprint, room)
 
 
-def too_large(views: int, footprint: Footprint, memory: int, device: str, workers: int) -> ConfigError:
+def too_large(views: int, footprint: Footprint, room: Room) -> ConfigError:
     """One line: what is needed, what there is, the largest chunk that fits."""
-    most = min(footprint.most_views(memory), views - 1)
+    most = min(footprint.most_views(room.memory), views - 1)
     where = (
         "the GPU"
-        if device == "cuda"
+        if room.device == "cuda"
         else "memory"
-        if workers <= 1
-        else f"memory for each of {workers} workers"
+        if room.workers <= 1
+        else f"memory for each of {room.workers} workers"
     )
     head = (
         f"a chunk of {views} frames needs about {footprint.of(views) / 1e9:.1f} GB with this prior, "
-        f"{memory / 1e9:.1f} GB of {where} are free"
+        f"{room.memory / 1e9:.1f} GB of {where} are free"
     )
     if most >= 3:
         return ConfigError(f"{head}: give --chunk-size {most} or less, the largest that fits")
-    more = ", or fewer --workers" if workers > 1 else ""
+    more = ", or fewer --workers" if room.workers > 1 else ""
     return ConfigError(f"{head}: no chunk fits; take a smaller model{more}")
 
 
 @contextmanager
-def saying_what_fits(views: int, footprint: Footprint, device: str, workers: int) -> Iterator[None]:
+def saying_what_fits(views: int, footprint: Footprint, room: Room) -> Iterator[None]:
     """Turn an allocator's refusal into the same words."""
     try:
         yield
@@ -86,8 +102,8 @@ def saying_what_fits(views: int, footprint: Footprint, device: str, workers: int
         if not refused and not any(words in str(error) for words in _REFUSED):
             raise
         # the refusal itself tells more than the estimate: less than this chunk's need is there
-        memory = min(int(_SPARE * free_memory(device) / max(workers, 1)), footprint.of(views - 1))
-        raise too_large(views, footprint, memory, device, workers) from error
+        less = replace(room, memory=min(room.memory, footprint.of(views - 1)))
+        raise too_large(views, footprint, less) from error
 
 
 def _available() -> int:

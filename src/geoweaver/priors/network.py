@@ -14,7 +14,7 @@ from geoweaver.errors import ConfigError
 from geoweaver.geometry import SE3
 from geoweaver.priors.evidence import believed
 from geoweaver.priors.known_cameras import known_cameras
-from geoweaver.priors.memory import Footprint, check_fits, saying_what_fits
+from geoweaver.priors.memory import Footprint, Room, check_fits, measure_room, saying_what_fits
 from geoweaver.priors.prediction import VERSION, Prediction, anchored, as_priors
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.priors.views import Views, read_views
@@ -52,7 +52,7 @@ class NetworkContext:
     read_features: ReadFeatures
     located: str
     digest: str
-    workers: int
+    room: Room
     known: dict[int, SE3] = field(default_factory=dict)
 
     def identity(self) -> Any:
@@ -75,12 +75,15 @@ class NetworkPrior:
     def prepare(
         self, frames: Frames, chunks: Sequence[Chunk], read_features: ReadFeatures, workers: int = 1
     ) -> NetworkContext:
-        """Find the weights and the known cameras; nothing is loaded yet."""
+        """Find the weights, the known cameras and the memory; nothing is loaded yet."""
         located, digest = self.source.locate(self.path)
         if self.poses is not None and not self.source.takes_cameras:
             raise ConfigError(f"the prior {self.module} takes no known cameras: leave them out")
         known = {} if self.poses is None else known_cameras(self.poses, frames)
-        return NetworkContext(frames, read_features, located, digest, workers, known)
+        # what an earlier run in this process left loaded would be counted as taken
+        _loaded.cache_clear()
+        room = measure_room(self.chosen_device, min(workers, len(chunks)))
+        return NetworkContext(frames, read_features, located, digest, room, known)
 
     def predict(self, chunk: Chunk, context: NetworkContext) -> list[ChunkPrior]:
         """What the network says of a chunk, without views that it could not place; judged by its features."""
@@ -90,8 +93,8 @@ class NetworkPrior:
             return []
         network = _loaded(self.module, context.located, context.digest, device)
         footprint = network.footprint(views.size)
-        check_fits(len(rows), footprint, device, context.workers)
-        with saying_what_fits(len(rows), footprint, device, context.workers), torch.inference_mode():
+        check_fits(len(rows), footprint, context.room)
+        with saying_what_fits(len(rows), footprint, context.room), torch.inference_mode():
             prediction = network(views)
         if views.cam_from_world is not None:
             prediction = anchored(prediction, views.cam_from_world)
