@@ -80,7 +80,8 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
     # a wrong name or a missing package shows now, not after an hour
     prior = find_prior(config.prior, poses=config.poses, device=config.device)
-    matcher, retriever = find_matcher(*_named(config.matcher)), find_retriever(config.retriever)
+    matcher = find_matcher(*_named(config.matcher), device=config.device)
+    retriever = find_retriever(config.retriever, device=config.device)
     with Clock() as clock, Store.open(out / "work") as store:
         engine = _engine(config)
         frames = open_frames(input, config.frames)

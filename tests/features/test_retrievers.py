@@ -54,7 +54,7 @@ def described(image: np.ndarray) -> torch.Tensor:
     small = cv2.resize(image, (126, 126), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
     normal = (small - np.float32([0.485, 0.456, 0.406])) / np.float32([0.229, 0.224, 0.225])
     with torch.inference_mode():
-        return salad_module._loaded("", "").forward(torch.from_numpy(normal).permute(2, 0, 1)[None])[0]
+        return salad_module._loaded("", "", "cpu").forward(torch.from_numpy(normal).permute(2, 0, 1)[None])[0]
 
 
 def _fail(*_: object) -> None:
@@ -67,6 +67,28 @@ def test_other_weights_are_another_key_another_place_is_not(weights: Path, tmp_p
     other.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
     keys = [digest_of(find_retriever(f"salad:{path}")) for path in (weights, moved, other)]
     assert keys[0] == keys[1] != keys[2]
+
+
+def test_salad_runs_where_it_is_told_and_a_gpu_holds_one(weights: Path, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Network(Salad):
+        def to(self, device: str) -> Salad:  # type: ignore[override]
+            asked.append(device)
+            return self
+
+    class Crowd:
+        def map(self, *_: object, **__: object) -> None:
+            raise AssertionError("several processes, one GPU")
+
+    with pytest.MonkeyPatch.context() as patch, Store.open(tmp_path / "work") as store:
+        patch.setattr(salad_module, "load_salad", lambda file: Network(TINY).eval())
+        on_gpu = find_retriever(f"salad:{weights}", device="cuda")
+        on_gpu.describe(compute_features(places(), store), range(2), Crowd())  # type: ignore[arg-type]
+        patch.setattr(torch.cuda, "is_available", lambda: True)
+        on_cpu = find_retriever(f"salad:{weights}", device="cpu")
+    assert asked == ["cuda"] and on_gpu.most_workers == 1  # type: ignore[attr-defined]
+    assert on_cpu.most_workers is None and digest_of(on_cpu) == digest_of(on_gpu)  # type: ignore[attr-defined]
 
 
 def test_vlad_is_the_default_and_every_name_is_known(tmp_path: Path) -> None:

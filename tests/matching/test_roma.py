@@ -213,5 +213,14 @@ def test_a_missing_package_names_the_extra(name: str, monkeypatch: pytest.Monkey
         find_matcher(name)
 
 
+@pytest.mark.parametrize("name", ["roma", "romav2"])
+def test_the_network_runs_where_it_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    cpu, cuda = (find_matcher(name, device=device) for device in ("cpu", "cuda"))
+    assert isinstance(cpu, RomaMatcher) and isinstance(cuda, RomaMatcher)
+    assert (cpu._device, cpu.most_workers) == ("cpu", None)
+    assert (cuda._device, cuda.most_workers) == ("cuda", 1)
+
+
 def test_no_edges_no_matches() -> None:
     assert len(matched("roma", [])) == 0

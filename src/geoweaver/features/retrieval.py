@@ -1,7 +1,7 @@
 """What a retriever is, and the retrievers there are: one descriptor per frame."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -10,7 +10,7 @@ from torch import Tensor
 from geoweaver.engine import Engine
 from geoweaver.errors import ConfigError
 from geoweaver.features.frame_features import FrameFeatures
-from geoweaver.features.salad import salad_retriever
+from geoweaver.features.salad import SaladRetriever, salad_retriever
 from geoweaver.features.vlad import DescriptorConfig, cached_descriptors
 
 
@@ -46,9 +46,10 @@ RETRIEVERS: dict[str, Callable[[str], Retriever]] = {"vlad": _vlad, "salad": sal
 """By the name that users give; the argument is what follows the colon in --retriever NAME:PATH."""
 
 
-def find_retriever(name: str = "vlad") -> Retriever:
-    """A retriever by the name that users give it: NAME or NAME:PATH."""
+def find_retriever(name: str = "vlad", *, device: str = "auto") -> Retriever:
+    """A retriever by the name that users give it, NAME or NAME:PATH; the device is for networks."""
     key, _, path = name.partition(":")
     if key not in RETRIEVERS:
         raise ConfigError(f"there is no retriever {key!r}: choose one of {', '.join(RETRIEVERS)}")
-    return RETRIEVERS[key](path)
+    retriever = RETRIEVERS[key](path)
+    return replace(retriever, device=device) if isinstance(retriever, SaladRetriever) else retriever

@@ -33,16 +33,28 @@ class SaladRetriever:
     path: Path = field(metadata=NOT_IN_KEY)
     weights: str
     """The file's digest."""
+    device: str = field(default="auto", metadata=NOT_IN_KEY)
 
     def describe(
         self, features: FrameFeatures, frames: Sequence[int], engine: Engine | None = None
     ) -> Float[Tensor, "F D"]:
         """Unit vectors, one row per listed frame."""
         blocks = [list(frames[k : k + BATCH]) for k in range(0, len(frames), BATCH)]
-        done = (engine or LocalEngine()).map(_Describe(self, features), blocks, title="graph: salad")
+        crew = LocalEngine() if engine is None or self.most_workers == 1 else engine
+        done = crew.map(_Describe(self, features), blocks, title="graph: salad")
         places = [place for block in done for place in block]
         rows = [features.store.load(STAGE, *place).tensors["salad"] for place in places]
         return torch.stack(rows) if rows else torch.zeros(0, 0)
+
+    @property
+    def chosen_device(self) -> str:
+        """cpu or cuda."""
+        return ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
+
+    @property
+    def most_workers(self) -> int | None:
+        """Processes that may describe at once: a GPU holds one copy of the network; None: any number."""
+        return 1 if self.chosen_device == "cuda" else None
 
 
 def salad_retriever(path: str) -> SaladRetriever:
@@ -74,10 +86,9 @@ class _Describe:
         missing = [k for k, place in enumerate(places) if not store.has(STAGE, *place)]
         if missing:
             assert frames.pixels is not None, "frames without pixels cannot be described"
-            found = describe_images(
-                _loaded(str(self.retriever.path), self.retriever.weights),
-                [frames.pixels.read(block[k]) for k in missing],
-            )
+            asked = self.retriever
+            network = _loaded(str(asked.path), asked.weights, asked.chosen_device)
+            found = describe_images(network, [frames.pixels.read(block[k]) for k in missing])
             for k, row in zip(missing, found, strict=True):
                 store.cached(STAGE, *places[k], partial(_kept, row))
         return places
@@ -105,6 +116,6 @@ def describe_images(network: Salad, images: Sequence[UInt8[np.ndarray, "_ _ 3"]]
 
 
 @lru_cache(maxsize=1)
-def _loaded(path: str, weights: str) -> Salad:
+def _loaded(path: str, weights: str, device: str) -> Salad:
     """A process keeps one network; the digest is part of the key: a replaced file is another network."""
-    return load_salad(Path(path)).to("cuda" if torch.cuda.is_available() else "cpu")
+    return load_salad(Path(path)).to(device)

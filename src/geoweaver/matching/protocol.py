@@ -1,12 +1,13 @@
 """What a matcher is, and the matchers there are."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from geoweaver.datatypes import Features, Frames, Matches
 from geoweaver.errors import ConfigError
 from geoweaver.matching.classical import ClassicalMatcher
-from geoweaver.matching.roma import roma
+from geoweaver.matching.roma import RomaMatcher, roma
 from geoweaver.matching.xfeat import xfeat
 
 
@@ -39,8 +40,9 @@ MATCHERS: dict[str, Callable[[str | None], Matcher]] = {
 """By the name that users give; the argument is what follows the colon in `--matcher NAME:PATH`."""
 
 
-def find_matcher(name: str = "classical", path: str | None = None) -> Matcher:
-    """A matcher by the name that users give it."""
+def find_matcher(name: str = "classical", path: str | None = None, *, device: str = "auto") -> Matcher:
+    """A matcher by the name that users give it; the device is for those that are networks."""
     if name not in MATCHERS:
         raise ConfigError(f"there is no matcher {name!r}: choose one of {', '.join(MATCHERS)}")
-    return MATCHERS[name](path)
+    matcher = MATCHERS[name](path)
+    return replace(matcher, device=device) if isinstance(matcher, RomaMatcher) else matcher
