@@ -1,5 +1,6 @@
 """Cameras that the user already knows, matched to frames: by name, else by time, else by index."""
 
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import torch
@@ -22,13 +23,38 @@ def known_cameras(path: Path, frames: Frames) -> dict[int, SE3]:
 def _rows(trajectory: Trajectory, frames: Frames) -> dict[int, int]:
     """Frame to row of the file."""
     if trajectory.names is not None:
-        by_name = {PurePosixPath(name).stem: row for row, name in enumerate(trajectory.names)}
-        stems = [PurePosixPath(name).stem for name in frames.names]
-        return {frame: by_name[stem] for frame, stem in enumerate(stems) if stem in by_name}
+        return _by_name(trajectory.names, frames.names)
     if trajectory.timestamps is not None and len(frames) > 1:
         return _by_time(trajectory.timestamps.double(), frames)
     by_index = {int(index): row for row, index in enumerate(trajectory.index)}
     return {frame: by_index[frame] for frame in range(len(frames)) if frame in by_index}
+
+
+def _by_name(names: Sequence[str], frames: Sequence[str]) -> dict[int, int]:
+    """By the whole name, else by the longest end of the path that one camera and one frame have."""
+    rows, wanted = _by_ending(names), _by_ending(frames)
+    found: dict[int, int] = {}
+    for frame, name in enumerate(frames):
+        shared = (end for end in _endings(name) if len(rows.get(end, ())) == len(wanted[end]) == 1)
+        if (end := next(shared, None)) is not None:
+            found[frame] = rows[end][0]
+    return found
+
+
+def _by_ending(names: Sequence[str]) -> dict[str, list[int]]:
+    """Places in the list of all names that end so."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        for end in _endings(name):
+            places.setdefault(end, []).append(place)
+    return places
+
+
+def _endings(name: str) -> list[str]:
+    """The name, then its path without suffix and with ever fewer folders."""
+    path = PurePosixPath(name)
+    parts = (*path.parent.parts, path.stem)
+    return list(dict.fromkeys([name, *("/".join(parts[k:]) for k in range(len(parts)))]))
 
 
 def _by_time(times: torch.Tensor, frames: Frames) -> dict[int, int]:
