@@ -29,6 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
 
     def download(repository: str, **options: Any) -> str:
         requests.append({"repository": repository, **options})
+        (tmp_path / "model.safetensors").touch()
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
@@ -99,6 +100,18 @@ def test_failures_of_the_hub_are_one_line(
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     with pytest.raises(InputError, match=words):
         hub.fetch("da3-small")
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_download_that_was_cut_off_is_not_taken_for_whole(
+    offline: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    # an unfinished weight file is a link that leads nowhere
+    (tmp_path / "model.safetensors").symlink_to(tmp_path / "blob")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
+    with pytest.raises(InputError, match=r"only in part.*model\.safetensors is missing.*models fetch da3-small"):
+        hub.fetch("da3-small", offline=offline)
 
 
 def test_salad_is_one_file_in_torchs_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from geoweaver.models import FAMILIES, GPM, save_gpm
 from geoweaver.models.families import GPMConfig
 from geoweaver.priors import find_prior, memory
 from geoweaver.priors import network as network_module
+from geoweaver.priors.da3 import _cached
 from geoweaver.priors.memory import Footprint, Room, measure_room, too_large
 from geoweaver.priors.network import NetworkPrior
 
@@ -113,6 +114,20 @@ def test_a_checkpoint_with_conditions_must_be_fetched_first(
     monkeypatch.setattr(da3, "fetch", nothing_cached)
     with pytest.raises(InputError, match=r"geoweaver models fetch da3-giant-1\.1 --accept-licence"):
         find_prior("da3-giant")
+
+
+def test_a_download_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    (tmp_path / "config.json").write_text('{"model_name": "da3-small"}')
+
+    def download(repository: str, *, local_files_only: bool, **how: object) -> str:
+        if not local_files_only:
+            (tmp_path / "model.safetensors").write_bytes(b"the rest")
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert _cached("da3-small") == tmp_path and (tmp_path / "model.safetensors").exists()
 
 
 def test_a_chunk_that_does_not_fit_names_the_largest_that_does(

@@ -110,7 +110,17 @@ def _fetch_snapshot(entry: Published, revision: str | None, offline: bool) -> Pa
         raise InputError(
             f"{entry.repository} cannot be fetched: {words}; try again, or check the name"
         ) from error
-    return Path(folder)
+    return _whole(Path(folder), entry)
+
+
+def _whole(folder: Path, entry: Published) -> Path:
+    """A download that was cut off leaves a folder with the small files alone."""
+    if not (folder / WEIGHTS_FILE).exists():
+        raise InputError(
+            f"{entry.name} is only in part in the local cache ({folder}): {WEIGHTS_FILE} is missing; "
+            f"go online, geoweaver models fetch {entry.name}  goes on where it stopped"
+        )
+    return folder
 
 
 def _newer(errors: Any) -> list[type[Exception]]:

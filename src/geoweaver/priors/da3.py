@@ -39,8 +39,8 @@ def _cached(checkpoint: str) -> Path:
         if find(checkpoint).free:
             return fetch(checkpoint)
         raise InputError(
-            f"{checkpoint} is not in the local cache and not free for all uses ({find(checkpoint).licence}): "
-            f"read its licence, then  geoweaver models fetch {checkpoint} --accept-licence"
+            f"{checkpoint} is not wholly in the local cache, and not free for all uses "
+            f"({find(checkpoint).licence}): read its licence, then  geoweaver models fetch {checkpoint} --accept-licence"
         ) from None
 
 
