@@ -40,7 +40,8 @@ def _cached(checkpoint: str) -> Path:
             return fetch(checkpoint)
         raise InputError(
             f"{checkpoint} is not wholly in the local cache, and not free for all uses "
-            f"({find(checkpoint).licence}): read its licence, then  geoweaver models fetch {checkpoint} --accept-licence"
+            f"({find(checkpoint).licence}): read its licence, then  "
+            f"geoweaver models fetch {checkpoint} --accept-licence"
         ) from None
 
 
