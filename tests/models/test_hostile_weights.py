@@ -79,14 +79,17 @@ _SMALL = _small_files()
 def test_small_files_read_whole(kind: str, tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(_SMALL[kind])
     assert read_state(tmp_path / "w").keys() == {"a.weight", "b"}
+    sizes = read_state(tmp_path / "w", "meta")
+    assert sizes["a.weight"].shape == (2, 3) and all(value.is_meta for value in sizes.values())
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kind=st.sampled_from(sorted(_SMALL)), keep=st.floats(0, 1, exclude_max=True))
 def test_truncated_files_are_refused(kind: str, keep: float, tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(_SMALL[kind][: int(keep * len(_SMALL[kind]))])
-    with pytest.raises(FormatError, match=r"cut off|refused|no named tensors"):
-        read_state(tmp_path / "w")
+    for device in ("cpu", "meta"):
+        with pytest.raises(FormatError, match=r"cut off|refused|no named tensors"):
+            read_state(tmp_path / "w", device)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

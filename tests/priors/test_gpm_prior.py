@@ -4,12 +4,14 @@ import pickle
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from stand_ins import SIZE, featureless, make_scene
 
 from geoweaver.datatypes import Chunk, ChunkPrior
 from geoweaver.errors import ConfigError, FormatError, InputError
 from geoweaver.models import FAMILIES, GPM, save_gpm
+from geoweaver.models.checkpoint import describe
 from geoweaver.models.families import GPMConfig
 from geoweaver.priors import find_prior, memory
 from geoweaver.priors import network as network_module
@@ -95,6 +97,30 @@ def test_the_wrong_family_is_refused(tmp_path: Path) -> None:
     checkpoint(tmp_path)
     with pytest.raises(FormatError, match="da3-small"):
         predict(f"da3-small:{tmp_path}")
+
+
+def test_mono_and_metric_are_told_apart_by_their_config(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_name": "depth-anything/DA3MONO-LARGE"}')
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(FormatError, match=r"config\.json: names da3mono-large, not da3metric-large"):
+        find_prior(f"da3-metric:{tmp_path}")
+    assert describe(tmp_path, "da3mono-large")[0] == "da3mono-large"
+
+
+@pytest.mark.parametrize("kind", ["gpm", "da3-small"])
+@pytest.mark.parametrize("change", ["cut off", "of another size", "of no network"])
+def test_weights_that_do_not_fit_are_refused_before_any_work(kind: str, change: str, tmp_path: Path) -> None:
+    file = checkpoint(tmp_path) / "model.safetensors"
+    if change == "cut off":
+        file.write_bytes(file.read_bytes()[:-1000])
+    elif change == "of no network":
+        safetensors.torch.save_file({"a": torch.zeros(3)}, file)
+    else:
+        state = safetensors.torch.load_file(file)
+        safetensors.torch.save_file({name: value[:1].clone() for name, value in state.items()}, file)
+    with pytest.raises(FormatError, match=r"model\.safetensors") as caught:
+        find_prior(f"{kind}:{tmp_path}")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "words"), [("gpm", "gpm:FOLDER"), ("gpm:/nowhere", "no such checkpoint")])

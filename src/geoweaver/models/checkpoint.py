@@ -95,10 +95,13 @@ def recognise(state: Mapping[str, Tensor]) -> tuple[str, ...]:
     return tuple(name for name, c in FAMILIES.items() if (c.dim, c.depth, c.monocular) == sizes)
 
 
-def load_gpm_folder(path: Path, family: str | None = None) -> nn.Module:
-    """A GPM from a folder with config.json and model.safetensors, or from one weight file of a known size."""
+def load_gpm_folder(path: Path, family: str | None = None, device: str = "cpu") -> nn.Module:
+    """A GPM from a folder with config.json and model.safetensors, or from one weight file of a known size.
+
+    On the device "meta" it has no numbers: what is damaged or of another family is refused in a moment.
+    """
     config, weights = describe(path, family)
-    state = read_state(weights)
+    state = read_state(weights, device)
     if config is None:
         config = _guess_family(state, weights)
     try:
@@ -116,7 +119,14 @@ def describe(path: Path, family: str | None = None) -> tuple[str | GPMConfig | N
         weights, config = path, None
     else:
         raise InputError(f"{path}: no such checkpoint; fetch one with  geoweaver models fetch NAME")
-    return (family_name(family) if family else config), weights
+    if family is None:
+        return config, weights
+    if isinstance(config, str) and config != family_name(family):
+        # two families may have weights of the same names and sizes
+        raise FormatError(
+            f"{path / CONFIG_FILE}: names {config}, not {family_name(family)}; take the prior of that family"
+        )
+    return family_name(family), weights
 
 
 def _weights_in(folder: Path) -> Path:

@@ -43,18 +43,21 @@ IGNORED = ("gs_head.", "gs_adapter.", "da3.gs_head.", "da3.gs_adapter.")
 """Prefixes of parts that the GPM does not have: the giant model's Gaussian splats."""
 
 
-def read_state(path: Path) -> State:
-    """The tensors of a weight file, whatever its suffix; a file that would run code is refused."""
+def read_state(path: Path, device: str = "cpu") -> State:
+    """The tensors of a weight file, whatever its suffix; a file that would run code is refused.
+
+    On the device "meta" they are names and sizes alone: enough to tell a wrong or damaged file at once.
+    """
     if not path.is_file():
         raise InputError(
             f"{path}: no such file; give a folder with config.json and model.safetensors, or a weight file"
         )
     if _is_safetensors(path):
-        return _read_safetensors(path)
+        return _read_safetensors(path, device)
     with path.open("rb") as file:
         start = file.read(4)
     if start == b"PK\x03\x04" or start[:1] == b"\x80":
-        return _unwrap(_read_torch(path), path)
+        return _unwrap(_read_torch(path, device), path)
     raise FormatError(
         f"{path}: neither a safetensors nor a PyTorch weight file, or it is cut off; fetch it again"
     )
@@ -66,19 +69,32 @@ def _is_safetensors(path: Path) -> bool:
     return len(start) == 9 and start[8:] == b"{" and start[:4] != b"PK\x03\x04"
 
 
-def _read_safetensors(path: Path) -> State:
+def _read_safetensors(path: Path, device: str) -> State:
     try:
-        return dict(safetensors.torch.load_file(path))
+        return _read_sizes(path) if device == "meta" else dict(safetensors.torch.load_file(path))
     except (safetensors.SafetensorError, ValueError, KeyError, OSError) as error:
         raise FormatError(f"{path}: damaged or cut off ({error}); fetch it again") from error
 
 
-def _read_torch(path: Path) -> object:
+def _read_sizes(path: Path) -> State:
+    """What the header of a safetensors file tells; opening it compares the header with the file's length."""
+    with safetensors.safe_open(path, "pt") as file:
+        told = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - it is no dictionary
+        return {key: torch.empty(part.get_shape(), dtype=_kind(part.get_dtype()), device="meta")
+                for key, part in told.items()}  # fmt: skip
+
+
+def _kind(dtype: str) -> torch.dtype:
+    """float32 for all that is floating point, which is all that matters of it."""
+    return torch.float32 if dtype.startswith(("F", "BF")) else torch.int64
+
+
+def _read_torch(path: Path, device: str) -> object:
     """PyTorch's own format through its restricted unpickler, which builds tensors and containers only."""
     try:
         # By handle, not by name: torch lets a suffix decide which reader it trusts.
         with path.open("rb") as file:
-            return torch.load(file, map_location="cpu", weights_only=True)
+            return torch.load(file, map_location=device, weights_only=True)
     except pickle.UnpicklingError as error:
         raise FormatError(f"{path}: holds more than tensors; refused, nothing in it was run") from error
     except _STUMBLES as error:

@@ -27,6 +27,7 @@ def locate_da3(named: str) -> tuple[str, str]:
     """NAME or NAME:PATH to NAME:FOLDER, downloaded where its licence asks for nothing."""
     name, _, path = named.partition(":")
     folder = Path(path) if path else _cached(PUBLISHED[name])
+    load_gpm_folder(folder, family_name(PUBLISHED[name]), device="meta")
     _, weights = describe(folder)
     return f"{name}:{folder}", f"{name} {file_digest(weights)}"
 

@@ -106,6 +106,7 @@ def locate_gpm(path: str) -> tuple[str, str]:
     """A user's own checkpoint: a folder as on the model hub, or a weight file of a known family."""
     if not path:
         raise ConfigError("the gpm prior needs weights: give --prior gpm:FOLDER, or --prior da3-small")
+    load_gpm_folder(Path(path), device="meta")
     config, weights = describe(Path(path))
     return path, f"{config} {file_digest(weights)}"
 
