@@ -105,7 +105,7 @@ def _fetch_snapshot(entry: Published, revision: str | None, offline: bool) -> Pa
         ) from error
     except errors.RevisionNotFoundError as error:
         raise InputError(f"{entry.repository} has no revision {revision!r} on the model hub") from error
-    except (errors.HTTPError, errors.HFValidationError, OSError, *_newer(errors)) as error:
+    except failures() as error:
         words = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{entry.repository} cannot be fetched: {words}; try again, or check the name"
@@ -123,10 +123,18 @@ def _whole(folder: Path, entry: Published) -> Path:
     return folder
 
 
-def _newer(errors: Any) -> list[type[Exception]]:
-    """Failures that only some versions of huggingface_hub know."""
-    names = ("RevisionResolutionError", "CachedRepoTreeNotFoundError", "XetDownloadError")
-    return [getattr(errors, name) for name in names if hasattr(errors, name)]
+def failures() -> tuple[type[Exception], ...]:
+    """What huggingface_hub raises where it cannot fetch; some of it only in some versions."""
+    from huggingface_hub import errors
+
+    names = (
+        "EntryNotFoundError",
+        "RevisionResolutionError",
+        "CachedRepoTreeNotFoundError",
+        "XetDownloadError",
+    )
+    newer = [getattr(errors, name) for name in names if hasattr(errors, name)]
+    return errors.HTTPError, errors.HFValidationError, OSError, *newer
 
 
 def _fetch_file(entry: Published, offline: bool) -> Path:
