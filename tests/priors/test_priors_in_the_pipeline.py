@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from geoweaver.cli.main import main
@@ -13,7 +14,7 @@ from geoweaver.evaluation.scores import TrajectoryScores, score_trajectory
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.geometry.camera import resize_intrinsics
 from geoweaver.geometry.registration import umeyama
-from geoweaver.models import GPM, save_gpm
+from geoweaver.models import GPM, build_gpm, save_gpm
 from geoweaver.models.families import GPMConfig
 from geoweaver.priors import write_saved
 from geoweaver.synth.clips import Clip, ClipOptions, make_clip
@@ -76,10 +77,10 @@ def folder(clip: Clip, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, prior: str) -> dict[str, Any]:
+def run(folder: Path, prior: str, *more: str) -> dict[str, Any]:
     """The command as users type it, always into the same run folder."""
     images, out = folder / "sequence" / "images", folder / "run"
-    options = ["--chunk-size", str(CHUNK), "--workers", "1"]
+    options = ["--chunk-size", str(CHUNK), "--workers", "1", *more]
     assert main(["reconstruct", str(images), "-o", str(out), "--prior", prior, *options]) == 0
     return json.loads((out / "run.json").read_text())
 
@@ -118,3 +119,28 @@ def test_random_weights_complete_and_nothing_of_it_is_trusted(folder: Path) -> N
     assert summary["frames"]["total"] == FRAMES and summary["frames"]["trusted"] == 0
     assert len(summary["untrusted"]) == FRAMES and all(entry["reason"] for entry in summary["untrusted"])
     assert before and shared_artifacts(folder) == before, "one graph and one set of matches for all priors"
+
+
+def write_da3_small(folder: Path) -> Path:
+    """Random weights laid out as on the model hub: prefixed names, the shared norm once, its own config."""
+    torch.manual_seed(0)
+    state = build_gpm("da3-small").state_dict()
+    copies = [f"output_conv2_aux.{level}.2." for level in (1, 2, 3)]
+    kept = {f"model.{k}": v.contiguous() for k, v in state.items() if not any(c in k for c in copies)}
+    net = {"name": "vits", "out_layers": [5, 7, 9, 11], "cat_token": True}
+    net |= dict.fromkeys(("alt_start", "qknorm_start", "rope_start"), 4)
+    head = {"dim_in": 768, "output_dim": 2, "features": 64, "out_channels": [48, 96, 192, 384]}
+    nodes = {"net": net, "head": head, "cam_enc": {"dim_out": 384}, "cam_dec": {"dim_in": 768}}
+    folder.mkdir()
+    safetensors.torch.save_file(kept, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({"model_name": "da3-small", "config": nodes}))
+    return folder
+
+
+def test_a_checkpoint_as_on_the_hub_runs_whole_and_random_weights_are_not_trusted(tmp_path: Path) -> None:
+    few = make_clip(room(), ClipOptions(frames=6, size=(256, 96), laps=0.12))
+    write_sequence(few, tmp_path / "sequence", Output("jpg", depth="none"))
+    prior = f"da3-small:{write_da3_small(tmp_path / 'DA3-SMALL')}"
+    summary = run(tmp_path, prior, "--max-size", "256", "--outputs", "cameras")
+    assert summary["frames"]["total"] == 6 and summary["frames"]["trusted"] == 0
+    assert len(summary["untrusted"]) == 6 and all(entry["reason"] for entry in summary["untrusted"])
