@@ -204,6 +204,25 @@ def test_a_camera_is_never_another_folders(
     assert _by_name(names, frames) == found
 
 
+def test_a_gap_in_the_known_cameras_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from geoweaver.datatypes import Trajectory
+    from geoweaver.formats.tum import write_tum
+
+    scene = make_scene(2)
+    install("mapanything", scene, monkeypatch.setitem)
+    write_tum(tmp_path / "poses.tum", Trajectory(scene.cam_from_world[:3], torch.arange(3)))
+    prior = find_prior("mapanything", poses=tmp_path / "poses.tum")
+    caplog.clear()
+    prior.prepare(scene.frames(), [Chunk(0, (0, 1, 2)), Chunk(1, (2, 3))], featureless)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "1 of 2 lack some, such as images/003.png, and go without" in line
+    caplog.clear()
+    prior.prepare(replace(scene.frames(), broken=(3,)), [CHUNK], featureless)
+    assert not caplog.records
+
+
 def test_what_the_writer_writes_reads_back(tmp_path: Path) -> None:
     scene = make_scene(1)
     prior = saved(scene, tmp_path)

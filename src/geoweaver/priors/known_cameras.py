@@ -1,14 +1,17 @@
 """Cameras that the user already knows, matched to frames: by name, else by time, else by index."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import torch
 
-from geoweaver.datatypes import Frames, Trajectory
+from geoweaver.datatypes import Chunk, Frames, Trajectory
 from geoweaver.errors import InputError
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.geometry import SE3
+
+log = logging.getLogger(__name__)
 
 
 def known_cameras(path: Path, frames: Frames) -> dict[int, SE3]:
@@ -18,6 +21,17 @@ def known_cameras(path: Path, frames: Frames) -> dict[int, SE3]:
     if not rows:
         raise InputError(f"{path} has no camera for any of these frames: check its names, times or order")
     return {frame: trajectory.cam_from_world[row] for frame, row in rows.items()}
+
+
+def warn_of_gaps(known: dict[int, SE3], frames: Frames, chunks: Sequence[Chunk]) -> None:
+    """A chunk takes the cameras of all its frames or of none: say where they are left out."""
+    lacking = [[f for f in chunk.frames if f not in known and f not in frames.broken] for chunk in chunks]
+    gaps = [missing for missing in lacking if missing]
+    if gaps:
+        log.warning(
+            "known cameras are told to whole chunks only: %d of %d lack some, such as %s, and go without",
+            len(gaps), len(chunks), frames.names[gaps[0][0]],
+        )  # fmt: skip
 
 
 def _rows(trajectory: Trajectory, frames: Frames) -> dict[int, int]:

@@ -13,7 +13,7 @@ from geoweaver.datatypes import Chunk, ChunkPrior, Frames
 from geoweaver.errors import ConfigError
 from geoweaver.geometry import SE3
 from geoweaver.priors.evidence import believed
-from geoweaver.priors.known_cameras import known_cameras
+from geoweaver.priors.known_cameras import known_cameras, warn_of_gaps
 from geoweaver.priors.memory import Footprint, Room, check_fits, measure_room, saying_what_fits
 from geoweaver.priors.prediction import VERSION, Prediction, anchored, as_priors
 from geoweaver.priors.protocol import ReadFeatures
@@ -80,6 +80,8 @@ class NetworkPrior:
         if self.poses is not None and not self.source.takes_cameras:
             raise ConfigError(f"the prior {self.module} takes no known cameras: leave them out")
         known = {} if self.poses is None else known_cameras(self.poses, frames)
+        if known:
+            warn_of_gaps(known, frames, chunks)
         # what an earlier run in this process left loaded would be counted as taken
         _loaded.cache_clear()
         room = measure_room(self.chosen_device, min(workers, len(chunks)))
