@@ -95,9 +95,11 @@ def locate_rest(
 
 def with_located(result: Reconstruction, gap: Gap, located: Located) -> Reconstruction:
     """The same reconstruction with the believed cameras in place of the interpolated ones."""
+    ends = [f for f in (gap.before, gap.after) if f is not None]
+    if not ends:
+        return _without_ends(result, gap)
     rotation, translation = result.cam_from_world.rotation.clone(), result.cam_from_world.translation.clone()
     sigma, trusted, reason = result.sigma.clone(), result.trusted.clone(), dict(result.reason)
-    ends = [f for f in (gap.before, gap.after) if f is not None]
     firm = any(bool(result.trusted[f]) for f in ends)
     near = min((result.sigma[f] for f in ends), key=lambda s: float(s[0]))
     for k, frame in enumerate(located.frame.tolist()):
@@ -117,6 +119,14 @@ def with_located(result: Reconstruction, gap: Gap, located: Located) -> Reconstr
     return replace(
         result, cam_from_world=SE3(rotation, translation), sigma=sigma, trusted=trusted, reason=reason
     )
+
+
+def _without_ends(result: Reconstruction, gap: Gap) -> Reconstruction:
+    """No frame of this camera is placed: nothing says how sure a place among the others' would be."""
+    words = "no frame of its camera could be placed: it stands beside the other cameras' frames"
+    trusted = result.trusted.clone()
+    trusted[list(gap.frames)] = False
+    return replace(result, trusted=trusted, reason=result.reason | dict.fromkeys(gap.frames, words))
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,18 @@ def test_broken_images_keep_their_places_and_are_not_trusted(tmp_path: Path, sma
     assert [float(row.split()[0]) for row in rows] == list(range(FRAMES))
 
 
+def test_a_camera_that_nothing_can_place_does_not_end_the_run(tmp_path: Path, small: Path) -> None:
+    shutil.copytree(small / "images", tmp_path / "images")
+    picture(tmp_path / "images/other.png", (200, 150))
+    done = geoweaver(
+        "reconstruct", tmp_path / "images", "-o", tmp_path / "out", *OPTIONS, "--outputs", "cameras"
+    )
+    assert done.returncode == 0, done.stderr
+    run = json.loads((tmp_path / "out/run.json").read_text())
+    assert run["frames"]["trusted"] == FRAMES, run["untrusted"]
+    assert [row["frame"] for row in run["untrusted"]] == [FRAMES]
+
+
 def test_wrong_options_are_refused_before_anything_is_computed(tmp_path: Path, small: Path) -> None:
     for options in (("--prior", "nonsense"), ("--matcher", "nonsense"), ("--retriever", "nonsense"),
                     ("--chunk-size", "1"), ("--stride", "0"), ("--known-distance", "1,2"),

@@ -1,0 +1,53 @@
+"""Frames that the weave left out, and what is said of those that nothing can place."""
+
+import torch
+
+from geoweaver.between import Gap, Located, find_gaps, with_located
+from geoweaver.datatypes import Camera, Frames, Reconstruction
+from geoweaver.geometry import SE3
+
+CAMERA = Camera("PINHOLE", (300.0, 300.0, 160.0, 120.0), 320, 240)
+
+
+def two_cameras() -> Frames:
+    """Three frames of one camera, two of another."""
+    return Frames(
+        tuple("abcde"), torch.arange(5.0), torch.tensor([0, 0, 0, 1, 1]), torch.ones(5, dtype=torch.bool),
+        (CAMERA, CAMERA), (320, 240),
+    )  # fmt: skip
+
+
+def placed_but_the_last(frames: Frames) -> Reconstruction:
+    trusted = torch.tensor([True, True, True, False, False])
+    sigma = torch.where(trusted[:, None], 0.01, torch.inf).double().expand(5, 2)
+    cameras = SE3(torch.eye(3, dtype=torch.float64).repeat(5, 1, 1), torch.zeros(5, 3, dtype=torch.float64))
+    intrinsics = torch.tensor(CAMERA.params, dtype=torch.float64).repeat(5, 1)
+    reason = {3: "the prior could not place it", 4: "between keyframes"}
+    return Reconstruction(
+        frames.names, frames.timestamps.double(), cameras, intrinsics, frames.size, trusted, sigma, reason
+    )
+
+
+def found_for(frame: int) -> Located:
+    """A place that points believe in, found by matches with another camera."""
+    return Located(
+        torch.tensor([frame]), SE3(torch.eye(3, dtype=torch.float64)[None], torch.ones(1, 3).double()),
+        torch.full((1, 2), 0.01, dtype=torch.float64), torch.tensor([90]), torch.tensor([100]),
+        torch.tensor([True]),
+    )  # fmt: skip
+
+
+def test_a_camera_without_any_placed_frame_is_left_untrusted_with_a_reason() -> None:
+    frames = two_cameras()
+    result = placed_but_the_last(frames)
+    gaps = list(find_gaps(frames, [0, 1, 2]))
+    assert gaps == [Gap(None, (3, 4), None)]
+    told = with_located(result, gaps[0], found_for(3))
+    assert told.trusted.tolist() == [True, True, True, False, False]
+    assert set(told.reason) == {3, 4} and "no frame of its camera" in told.reason[3]
+    assert torch.equal(told.cam_from_world.translation, result.cam_from_world.translation)
+
+
+def test_a_frame_beside_a_trusted_one_is_trusted() -> None:
+    told = with_located(placed_but_the_last(two_cameras()), Gap(2, (3,), None), found_for(3))
+    assert told.trusted.tolist() == [True, True, True, True, False] and set(told.reason) == {4}
