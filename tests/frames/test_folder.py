@@ -106,6 +106,21 @@ def test_dataset_folder_means_its_images(tmp_path: Path) -> None:
     assert frames.names == ("0.png", "1.png")
 
 
+@pytest.mark.parametrize("mark", ["out/work/store.json", "out/colmap/geoweaver.json"])
+def test_what_a_run_left_in_its_own_input_is_no_camera(
+    tmp_path: Path, mark: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    recordings.write_images(tmp_path / "left", recordings.flat([10, 20]))
+    recordings.write_images(tmp_path / "out/colmap/images", recordings.flat([1, 1]))
+    (tmp_path / mark).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / mark).write_text("{}")
+    with caplog.at_level("INFO"):
+        assert open_frames(tmp_path).names == ("left/0.png", "left/1.png")
+    assert len(caplog.messages) == 1 and "left out" in caplog.messages[0]
+    # asked for by name, it is an input like any other
+    assert len(open_frames(tmp_path / "out/colmap")) == 2
+
+
 def test_resized_copies_are_the_same_camera(tmp_path: Path) -> None:
     pictures = recordings.sliding(4, 192, 128)
     pictures[2] = pictures[2][::2, ::2]

@@ -11,8 +11,9 @@ from geoweaver import __version__
 from geoweaver.errors import InputError
 from geoweaver.formats.files import is_file, is_folder, place, reason
 from geoweaver.formats.json_document import write_json
+from geoweaver.formats.run_folder import EXPORT_MARKER
 
-MARKER = "geoweaver.json"
+MARKER = EXPORT_MARKER
 """Says what an exported folder holds, and that we may replace it."""
 
 

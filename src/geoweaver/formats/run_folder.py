@@ -15,11 +15,20 @@ from geoweaver.formats.json_document import read_json, required_list
 from geoweaver.formats.tum import read_tum
 
 EXPECTED = "a GeoWeaver run's run.json"
+EXPORT_MARKER = "geoweaver.json"
+"""Stands in every folder that an export has made."""
+_MADE = ("work/store.json", "store.json", EXPORT_MARKER)
 
 
 def is_run_folder(folder: Path) -> bool:
     """Whether a run has left its summary or its cameras here."""
     return is_file(folder / "run.json") or is_file(folder / "trajectory.tum")
+
+
+def made_by_a_run(folder: Path) -> bool:
+    """Whether a run has made this folder: as its own, as its workspace, or as one of its exports."""
+    whole = all(is_file(folder / name) for name in ("run.json", "trajectory.tum"))
+    return whole or any(is_file(folder / name) for name in _MADE)
 
 
 def read_run_folder(folder: Path) -> Trajectory:

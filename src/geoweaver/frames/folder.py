@@ -1,6 +1,7 @@
 """A folder of images: natural order, sub-folders are physical cameras, broken files keep their place."""
 
 import hashlib
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jaxtyping import Bool, UInt8
 from geoweaver.errors import InputError
 from geoweaver.formats.files import place, read_bytes, reason
 from geoweaver.formats.names import IMAGE_SUFFIXES, natural_key
+from geoweaver.formats.run_folder import made_by_a_run
 from geoweaver.frames.images import (
     ImageFacts,
     UnreadableFrameError,
@@ -24,6 +26,7 @@ from geoweaver.frames.images import (
 )
 from geoweaver.frames.source import Recording
 
+log = logging.getLogger(__name__)
 SMALLEST_SIDE = 32
 """Pixels: below this no feature fits into an image."""
 
@@ -73,7 +76,7 @@ def list_images(folder: Path) -> tuple[Path, tuple[str, ...]]:
     if "images" in inner and all("/" in name for name in names):
         # a dataset's depth, masks and smaller copies are no cameras
         folder = folder / "images"
-        names = _names_below(folder)
+        names = [name.removeprefix("images/") for name in names if name.startswith("images/")]
     if not names:
         raise InputError(f"{place(folder)} holds no image ({', '.join(IMAGE_SUFFIXES)}): check the path")
     return folder, tuple(sorted(names, key=natural_key))
@@ -86,10 +89,19 @@ def _names_below(folder: Path) -> list[str]:
 
     names = []
     for where, inner, files in os.walk(folder, onerror=refuse):
-        inner[:] = sorted(name for name in inner if not name.startswith((".", "__")))
+        shown = sorted(name for name in inner if not name.startswith((".", "__")))
+        inner[:] = [name for name in shown if not _left_out(Path(where, name))]
         kept = [f for f in files if not f.startswith(".") and Path(f).suffix.lower() in IMAGE_SUFFIXES]
         names += [Path(where, file).relative_to(folder).as_posix() for file in kept]
     return names
+
+
+def _left_out(folder: Path) -> bool:
+    """What a run has written is no camera of the next one."""
+    made = made_by_a_run(folder)
+    if made:
+        log.info("%s was written by a run of geoweaver: it is left out of the input", place(folder))
+    return made
 
 
 def _look(folder: Path, name: str) -> tuple[ImageFacts | None, str, str]:
