@@ -71,6 +71,8 @@ class Frames:
     """One per frame, part of every key made from its pixels: changes when they do."""
     notes: tuple[str, ...] = ()
     """What the user should know about the input, one line each."""
+    lost: tuple[str, ...] = field(default=(), metadata={"in_key": False})
+    """Those of the notes that tell of frames which are missing altogether."""
 
     def __len__(self) -> int:
         return len(self.names)

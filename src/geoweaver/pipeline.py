@@ -1,5 +1,6 @@
 """The way from pixels to cameras and depth, one stage a line. Read `reconstruct` first."""
 
+import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from geoweaver.store import NOT_IN_KEY, PriorStore, Store, artifact_key, cached_
 from geoweaver.straightening import straighten
 from geoweaver.weave import WeaveConfig, weave
 
+log = logging.getLogger(__name__)
 VERSION = 3
 """Goes up when the weave makes something else of the same input."""
 
@@ -84,7 +86,7 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     retriever = find_retriever(config.retriever, device=config.device)
     with Clock() as clock, Store.open(out / "work") as store:
         engine = _engine(config)
-        frames = open_frames(input, config.frames)
+        frames = _open(input, config)
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
         clock.lap("frames")
         frames = straighten(frames, config.frames, config.lens, config.features, store, engine)
@@ -106,9 +108,17 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
         clock.lap("polish")
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")
-        record = RunRecord(input, config, key, saved, clock, masked=frames.masks is not None)
+        record = RunRecord(input, config, key, saved, clock, frames.masks is not None, frames.lost)
         write_outputs(out, record, config.outputs, store, engine)
     return saved.result
+
+
+def _open(input: Path, config: Config) -> Frames:
+    """The input's frames; what of it is missing is said at once."""
+    frames = open_frames(input, config.frames)
+    for line in frames.lost:
+        log.warning("%s", line)
+    return frames
 
 
 def _engine(config: Config, part: object = None) -> Engine:

@@ -29,6 +29,7 @@ def test_the_summary_says_what_to_look_at(tmp_path: Path, capsys) -> None:
     summary = {
         "stages": [stage],
         "frames": {"total": 3, "keyframes": 3, "trusted": 2},
+        "partial": True,
         "warnings": [],
         "peak_rss_bytes": 1e9,
         "seconds_total": 2.0,
@@ -39,6 +40,11 @@ def test_the_summary_says_what_to_look_at(tmp_path: Path, capsys) -> None:
     bare = capsys.readouterr().out
     assert bare.split()[0] == "stage" and "1 frames are not trusted" in bare and "b: blur" in bare
     assert "report.html" not in bare, "there is none"
+    lost = {"frames": {**summary["frames"], "trusted": 3}, "warnings": ["the last 2 of 5 [frames]"]}
+    (tmp_path / "run.json").write_text(json.dumps({**summary, **lost}))
+    _summarise(tmp_path, result)
+    said = capsys.readouterr().out
+    assert "PARTIAL" in said and "WARNING: the last 2 of 5 [frames]" in said
     (tmp_path / "report.html").write_text("")
     _summarise(tmp_path, result)
     assert f"look at it: {tmp_path.resolve()}/report.html" in capsys.readouterr().out

@@ -101,6 +101,7 @@ def test_broken_tail_is_left_out_with_a_note(tmp_path: Path) -> None:
     assert 8 <= len(frames) < 40
     assert len(frames.notes) == 1
     assert "damaged or missing" in frames.notes[0]
+    assert frames.lost == frames.notes
     for i in range(len(frames)):
         assert np.abs(frames.pixels.read(i).astype(int) - noisy[i]).mean() < 12
 

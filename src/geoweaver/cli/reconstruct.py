@@ -173,10 +173,12 @@ def _summarise(out: Path, result: "Reconstruction") -> None:
     console.print(f"{total} frames, {summary['frames']['keyframes']} of them keyframes, {trusted} trusted")
     if trusted < total:
         console.print(f"PARTIAL: {total - trusted} frames are not trusted; run.json says why, for example")
+    elif summary["partial"]:
+        console.print("PARTIAL: what could be read is trusted, but a part of the input is missing")
     for frame, reason in sorted(result.reason.items())[:3]:
         console.print(f"  {escape(result.names[frame])}: {escape(reason)}")
     for warning in summary["warnings"]:
-        console.print(f"WARNING: {warning}")
+        console.print(f"WARNING: {escape(warning)}", soft_wrap=True)
     peak = summary["peak_rss_bytes"] / 1e9
     console.print(
         f"{summary['seconds_total']:.0f} s, {peak:.1f} GB in the largest process; run folder: ", end=""

@@ -79,6 +79,8 @@ class RunRecord(Generic[S]):
     clock: Watch
     masked: bool = False
     """Whether some pixels do not count: by the user's masks, by alpha, or as padding."""
+    lost: tuple[str, ...] = ()
+    """What of the input is missing, one line each."""
 
 
 def write_run(out: Path, record: RunRecord[Saved]) -> None:
@@ -102,12 +104,13 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
             "keyframes": int(saved.keyframe.sum()),
             "trusted": int(result.trusted.sum()),
         },
+        "partial": bool(record.lost) or not bool(result.trusted.all()),
         "masked": record.masked,
         "names": list(result.names),
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
         "edges": len(saved.rejected),
         "rejected_edges": int(saved.rejected.sum()),
-        "warnings": warnings(saved.graph, saved.rejected),
+        "warnings": [*record.lost, *warnings(saved.graph, saved.rejected)],
         "stages": _stages(record.clock.laps, result.reports),
         "seconds_total": record.clock.total(),
         "peak_rss_bytes": _peak_rss(),

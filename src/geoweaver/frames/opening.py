@@ -135,6 +135,7 @@ def _rectified(recording: Recording, groups: CameraGroups, options: FramesConfig
         broken=broken,
         digests=_digests(recording, views, groups, files),
         notes=recording.notes,
+        lost=recording.lost,
     )
 
 

@@ -35,6 +35,8 @@ class Recording:
     masked: bool = False
     """True where some frame has a mask of its own (alpha)."""
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    """Those of the notes that tell of frames which are missing altogether."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -51,6 +53,7 @@ class Recording:
             focals=tuple(self.focals[i] for i in places) if self.focals else (),
             masked=self.masked,
             notes=self.notes,
+            lost=self.lost,
         )
 
 

@@ -92,7 +92,8 @@ def open_video(path: Path) -> Recording:
         sizes=(index.size,) * count,
         timestamps=times,
         digests=tuple(digest_of([digest, time]) for time in index.times),
-        notes=index.notes,
+        notes=(*index.notes, *index.lost),
+        lost=index.lost,
     )
 
 

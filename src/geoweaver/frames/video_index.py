@@ -32,6 +32,8 @@ class VideoIndex:
     counted: bool = False
     """True where the container tells no sound times: then `times` count the frames that come out."""
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    """What should be there and is not, in words."""
 
     def starts_before(self, time: int) -> tuple[int, ...]:
         """Where to decode from to reach `time`: the nearest start, and two more for files that seek badly."""
@@ -103,8 +105,8 @@ def index_video(path: Path) -> VideoIndex:
             return _index_by_counting(path, size, turns)
         last = _last_time(container, stream, starts, head[-1])
         kept = tuple(sorted(t for t in packets if t not in hidden and head[0] <= t <= last))
-        notes = _notes(path, stated, len(kept), len(hidden))
-        return VideoIndex(kept, starts, Fraction(stream.time_base), size, turns, notes=notes)
+        notes, lost = _hidden(path, len(hidden)), _lost(path, stated, len(kept) + len(hidden))
+        return VideoIndex(kept, starts, Fraction(stream.time_base), size, turns, notes=notes, lost=lost)
 
 
 def _head(path: Path) -> tuple[list[int], tuple[int, int], int]:
@@ -178,14 +180,14 @@ def _shape(stream: Any, frame: Any) -> tuple[tuple[int, int], int]:
     return ((height, width) if turns % 2 else (width, height)), turns
 
 
-def _notes(path: Path, stated: int, kept: int, hidden: int) -> tuple[str, ...]:
-    notes = []
-    if hidden:
-        notes.append(f"{place(path)}: {hidden} of the stored frames are not presented (edit list): left out")
-    if stated > kept + hidden:
-        missing = stated - kept - hidden
-        notes.append(f"{place(path)}: the last {missing} of {stated} frames are damaged or missing: left out")
-    return tuple(notes)
+def _hidden(path: Path, count: int) -> tuple[str, ...]:
+    words = f"{place(path)}: {count} of the stored frames are not presented (edit list): left out"
+    return (words,) if count else ()
+
+
+def _lost(path: Path, stated: int, found: int) -> tuple[str, ...]:
+    words = f"{place(path)}: the last {stated - found} of {stated} frames are damaged or missing: left out"
+    return (words,) if stated > found else ()
 
 
 def _words(error: BaseException) -> str:
