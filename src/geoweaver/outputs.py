@@ -39,7 +39,7 @@ def write_outputs(
     summary = run_json(record)
     run = open_saved(out, record.saved, store, summary)
     if not _belongs(out, summary):
-        _forget(out)
+        forget_outputs(out)
     complete = all((out / name).exists() for name in expected_outputs(run))
     if config.write == "all" and not complete:
         cloud = _cloud(run, record.key, config.fusion, store, engine)
@@ -70,7 +70,7 @@ def _fusion(summary: dict[str, Any]) -> Any:
     return summary.get("config", {}).get("outputs", {}).get("fusion")
 
 
-def _forget(out: Path) -> None:
+def forget_outputs(out: Path) -> None:
     """Nothing of an earlier result beside the new run.json."""
     gone = remove_outputs(out)
     if gone:

@@ -1,6 +1,8 @@
 """The way from pixels to cameras and depth, one stage a line. Read `reconstruct` first."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_fra
 from geoweaver.graph import GraphConfig
 from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
-from geoweaver.outputs import OutputConfig, write_outputs
+from geoweaver.outputs import OutputConfig, forget_outputs, write_outputs
 from geoweaver.polishing import VERSION as POLISH_VERSION
 from geoweaver.polishing import PolishConfig, polish_run
 from geoweaver.priors import find_prior
@@ -78,15 +80,14 @@ class Config:
     """Where networks run: auto, cpu or cuda."""
 
 
-def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
+def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
     # a wrong name or a missing package shows now, not after an hour
     prior = find_prior(config.prior, poses=config.poses, device=config.device)
     matcher = find_matcher(*_named(config.matcher), device=config.device)
     retriever = find_retriever(config.retriever, device=config.device)
-    with Clock() as clock, Store.open(out / "work") as store:
+    with Clock() as clock, _opened(input, out, config, overwrite) as (frames, store):
         engine = _engine(config)
-        frames = _open(input, config)
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
         clock.lap("frames")
         frames = straighten(frames, config.frames, config.lens, config.features, store, engine)
@@ -113,12 +114,17 @@ def reconstruct(input: Path, out: Path, config: Config) -> Reconstruction:
     return saved.result
 
 
-def _open(input: Path, config: Config) -> Frames:
-    """The input's frames; what of it is missing is said at once."""
+@contextmanager
+def _opened(input: Path, out: Path, config: Config, overwrite: bool) -> Iterator[tuple[Frames, Store]]:
+    """The input's frames, then the run's workspace: an input that is wrong touches no folder."""
     frames = open_frames(input, config.frames)
     for line in frames.lost:
         log.warning("%s", line)
-    return frames
+    with Store.open(out / "work") as store:
+        if overwrite:
+            forget_outputs(out)
+            store.clear()
+        yield frames, store
 
 
 def _engine(config: Config, part: object = None) -> Engine:

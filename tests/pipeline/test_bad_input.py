@@ -43,7 +43,26 @@ def index_first(film: Path) -> Path:
 
 def test_a_missing_file(tmp_path: Path) -> None:
     assert "does not exist" in refused("reconstruct", tmp_path / "none.mp4", "-o", tmp_path / "out")
-    assert not (tmp_path / "out/run.json").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_overwrite_throws_nothing_away_for_a_wrong_input(
+    tmp_path: Path, small: Path, finished: Path
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    refused("reconstruct", tmp_path / "none", "-o", out, "--overwrite")
+    refused("reconstruct", small / "images", "-o", out, "--overwrite", "--prior", "nonsense")
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+
+
+def test_overwrite_leaves_nothing_of_the_old_run(tmp_path: Path, finished: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    for k in range(2):
+        picture(tmp_path / f"blank/{k}.png", (200, 150), seed=k)
+    refused("reconstruct", tmp_path / "blank", "-o", out, *OPTIONS, "--overwrite")
+    left = {path.relative_to(out).parts[0] for path in out.rglob("*") if path.is_file()}
+    assert left == {"work"} and not list(out.glob("work/result/*"))
 
 
 def test_a_text_file_named_mp4(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ class Options:
     seed: int = 0
     """Same seed, same input: same bytes."""
     overwrite: bool = False
-    """Throw away what an earlier run left in the folder."""
+    """Throw away what an earlier run left in the folder, once input and options are found good."""
     json: bool = False
     """Print run.json instead of the summary."""
 
@@ -88,14 +88,8 @@ class Options:
 def run(options: Options) -> None:
     """Reconstruct, then say what came out and where it is."""
     from geoweaver.pipeline import reconstruct
-    from geoweaver.store import Store
 
-    config = make_config(options)
-    if options.overwrite and (options.out / "work").exists():
-        with Store.open(options.out / "work") as store:
-            store.clear()
-            (options.out / "run.json").unlink(missing_ok=True)
-    result = reconstruct(options.input, options.out, config)
+    result = reconstruct(options.input, options.out, make_config(options), options.overwrite)
     if options.json:
         print((options.out / "run.json").read_text(), end="")
     else:

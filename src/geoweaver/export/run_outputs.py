@@ -23,7 +23,8 @@ def expected_outputs(run: FinishedRun) -> tuple[str, ...]:
 def remove_outputs(out: Path) -> list[str]:
     """Take away what an earlier result left, run.json first, and say what; folders of others stay."""
     with disk_errors("clean", out):
-        (out / "run.json").unlink(missing_ok=True)
+        for name in ("run.json", "trajectory.tum"):
+            (out / name).unlink(missing_ok=True)
         names = [name for name in (*ALWAYS, *WITH_CAMERAS, *WITH_DEPTH) if _remove(out / name)]
         # halves of folders that a killed run was writing
         for name in ("colmap", "depth"):
