@@ -19,7 +19,7 @@ from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.geometry.camera import bearing, pixel_centres
 from geoweaver.results import FinishedRun
 from geoweaver.synth.clips import Clip, ClipOptions, make_clip
-from geoweaver.synth.sequence import Output, frame_name, write_sequence
+from geoweaver.synth.sequence import Output, frame_name, is_written, write_sequence
 from geoweaver.synth.world import build_world
 
 DEPTH_EVERY = 3
@@ -43,11 +43,11 @@ class DemoScores:
 
 
 def film_demo(folder: Path, frames: int, seed: int, workers: int) -> Clip:
-    """Render the walk to video.mp4 with the truth beside it; a finished film is not made again."""
+    """Render the walk to video.mp4 with the truth beside it; a finished film of the same walk is not made again."""
     clip = make_clip(
         build_world("apartment", seed), ClipOptions(frames=frames, laps=1.0 + 8 / frames, seed=seed)
     )
-    if not (folder / "sequence.json").exists():
+    if not is_written(clip, folder):
         write_sequence(clip, folder, Output("mp4", "npz", DEPTH_EVERY, workers))
     return clip
 

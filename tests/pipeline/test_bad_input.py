@@ -46,9 +46,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_overwrite_throws_nothing_away_for_a_wrong_input(
-    tmp_path: Path, small: Path, finished: Path
-) -> None:
+def test_overwrite_throws_nothing_away_for_a_wrong_input(tmp_path: Path, small: Path, finished: Path) -> None:
     out = Path(shutil.copytree(finished, tmp_path / "out"))
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     refused("reconstruct", tmp_path / "none", "-o", out, "--overwrite")

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -14,7 +15,7 @@ from geoweaver.formats.nerfstudio import read_transforms
 from geoweaver.formats.tum import read_tum
 from geoweaver.synth.clips import Clip, ClipOptions, clip_depth, make_clip, render_clip, render_frame
 from geoweaver.synth.effects import Effects
-from geoweaver.synth.sequence import Output, depth_unit, write_sequence
+from geoweaver.synth.sequence import Output, depth_unit, is_written, write_sequence
 from geoweaver.synth.world import World
 
 SMALL = ClipOptions(frames=4, size=(96, 54), laps=0.2)
@@ -117,3 +118,13 @@ def test_impossible_clips_and_outputs_are_refused_in_words(world: World, tmp_pat
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="check the output path"):
         write_sequence(make_clip(world, SMALL), tmp_path / "file")
+
+
+def test_a_film_of_another_length_or_seed_is_another_film(world: World, tmp_path: Path) -> None:
+    clip = make_clip(world, SMALL)
+    write_sequence(clip, tmp_path, Output(images="mp4", depth="none"))
+    assert is_written(make_clip(world, SMALL), tmp_path)
+    assert not is_written(make_clip(world, replace(SMALL, frames=6)), tmp_path)
+    assert not is_written(make_clip(world, replace(SMALL, seed=1)), tmp_path)
+    (tmp_path / "sequence.json").unlink()
+    assert not is_written(clip, tmp_path)

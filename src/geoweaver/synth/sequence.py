@@ -1,5 +1,6 @@
 """Write a clip as users know sequences: a folder of images or a video, and the truth beside it."""
 
+import json
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,8 @@ from geoweaver.datatypes import Camera, Trajectory
 from geoweaver.errors import InputError
 from geoweaver.formats.colmap import ColmapModel, ColmapPoints, write_colmap
 from geoweaver.formats.depth import write_depth
-from geoweaver.formats.json_document import write_json
+from geoweaver.formats.files import is_file
+from geoweaver.formats.json_document import read_json, write_json
 from geoweaver.formats.nerfstudio import NerfstudioScene, write_transforms
 from geoweaver.formats.tum import write_tum
 from geoweaver.synth.clips import Clip, map_frames, render_frame
@@ -44,6 +46,8 @@ def write_sequence(clip: Clip, folder: Path, output: Output | None = None) -> No
     wanted = {"images": how.images != "mp4", "depth": how.depth != "none", "masks": clip.movers}
     for name in ("", *(name for name, used in wanted.items() if used)):
         _make(folder / name)
+    # sequence.json is written last: until then nothing here counts as finished
+    (folder / "sequence.json").unlink(missing_ok=True)
     frames = map_frames(partial(_write_frame, folder, how), clip, how.workers)
     if how.images == "mp4":
         rate = 1 / float(clip.timestamps[1] - clip.timestamps[0])
@@ -54,6 +58,13 @@ def write_sequence(clip: Clip, folder: Path, output: Output | None = None) -> No
         for _ in frames:
             pass
     _write_truth(clip, folder, how)
+
+
+def is_written(clip: Clip, folder: Path) -> bool:
+    """Whether the folder holds this very clip, finished: another length or seed is another clip."""
+    path = folder / "sequence.json"
+    told = json.loads(json.dumps(_description(clip)))
+    return is_file(path) and read_json(path, "the description of a rendered clip") == told
 
 
 def depth_unit(clip: Clip) -> float:
