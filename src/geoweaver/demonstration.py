@@ -43,7 +43,7 @@ class DemoScores:
 
 
 def film_demo(folder: Path, frames: int, seed: int, workers: int) -> Clip:
-    """Render the walk to video.mp4 with the truth beside it; a finished film of the same walk is not made again."""
+    """Render the walk to video.mp4 with the truth beside it; the same film is not made again."""
     clip = make_clip(
         build_world("apartment", seed), ClipOptions(frames=frames, laps=1.0 + 8 / frames, seed=seed)
     )

@@ -1,51 +1,81 @@
 """A run killed at any moment goes on by the same command and ends with the same bytes."""
 
+import json
 import os
-import random
+import select
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from small_sequence import OPTIONS, command, environment, geoweaver
 
+from geoweaver.store.whole import PARTIAL
+
 pytestmark = pytest.mark.slow
-KILLS = 20
+NEW_FILES = (1, 2, 1, 5, 3, 8, 2, 6, *[1] * 12, 5, 20, 3, 9)
+"""A run is killed when so many more files are there than at its start; late stages leave few."""
 
 
-def kill_group_after(seconds: float, arguments: list[str]) -> int:
-    """Start a command as its own process group and kill all of it; its exit code if it was faster."""
-    process = subprocess.Popen(
-        arguments,
-        env=environment(),
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        code = process.wait(seconds)
-        assert code == 0, process.stderr and process.stderr.read()
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return process.wait()
-    return code
+class Commands:
+    """Commands one after the other, each killed at a moment of our choice."""
+
+    def __init__(self) -> None:
+        self.host = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("forked_commands.py")],
+            env={**environment(), "NUMBA_THREADING_LAYER": "workqueue"},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            bufsize=0,  # a line that waits in a buffer is not seen by poll
+        )  # fmt: skip
+
+    def kill_after(self, new: int, out: Path, *arguments: str | Path) -> int:
+        """Kill once so many new files are in the folder; the exit code, which is 0 if the run was faster."""
+        enough = files(out) + new
+        self.host.stdin.write((json.dumps(list(map(str, arguments))) + "\n").encode())
+        pid = int(self.host.stdout.readline())
+        ended = select.poll()
+        ended.register(self.host.stdout, select.POLLIN)
+        while files(out) < enough and not ended.poll(1):
+            pass
+        if not ended.poll(0):
+            os.killpg(pid, signal.SIGKILL)
+        return int(self.host.stdout.readline())
+
+    def close(self) -> None:
+        self.host.stdin.close()
+        self.host.wait()
 
 
-def test_killed_at_twenty_random_moments(small: Path, finished: Path, tmp_path: Path) -> None:
-    out, moments = tmp_path / "run", random.Random(5)
-    arguments = command("reconstruct", small / "images", "-o", out, *OPTIONS)
-    begun = time.monotonic()
-    whole = kill_group_after(
-        600, command("reconstruct", small / "images", "-o", tmp_path / "other", *OPTIONS)
-    )
-    took = time.monotonic() - begun
-    killed = sum(kill_group_after(moments.uniform(0.05, 1.0) * took, arguments) != 0 for _ in range(KILLS))
-    assert whole == 0 and killed >= 2
+@pytest.fixture
+def commands() -> Iterator[Commands]:
+    opened = Commands()
+    yield opened
+    opened.close()
+
+
+def files(folder: Path) -> int:
+    """Finished ones, those of half-written exports included."""
+    return sum(len([n for n in names if not n.endswith(PARTIAL)]) for _, _, names in os.walk(folder))
+
+
+def test_killed_at_many_moments(small: Path, finished: Path, tmp_path: Path, commands: Commands) -> None:
+    out, left = tmp_path / "run", set()
+    for new in NEW_FILES:
+        code = commands.kill_after(new, out, "reconstruct", small / "images", "-o", out, *OPTIONS)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL and not (out / "run.json").exists()
+        left.add(frozenset(path for path in out.rglob("*") if path.is_file()))
+    assert len(left) >= 15, "too few different states to go on from"
+    stages = {path.parent.name for state in left for path in state}
+    assert {"pixels", "features", "graph", "matches", "priors", "weave", "result", "cloud"} <= stages
     assert geoweaver("reconstruct", small / "images", "-o", out, *OPTIONS).returncode == 0
     for name in ("trajectory.tum", "points.ply", "colmap/sparse/0/points3D.bin", "transforms.json"):
         assert (out / name).read_bytes() == (finished / name).read_bytes(), name
-    assert not list(out.rglob(".*partial*"))
+    assert not list(out.rglob(f".*{PARTIAL}")) and not list(out.glob(".*.tmp"))
 
 
 def test_a_second_process_refuses_politely(small: Path, tmp_path: Path) -> None:
