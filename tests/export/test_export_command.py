@@ -44,7 +44,7 @@ def test_all_frames_and_smaller_images(command, tmp_path):
         (("--to", "colmap", "--downscale", "2"), "gsplat"),
         (("--to", "gsplat", "--downscale", "1"), "at least 2"),
         (("--to", "obj"), "obj"),
-        (("--to", "rerun"), "geoweaver[rerun]"),
+        (("--to", "rerun"), "[rerun]"),
     ],
 )
 def test_wrong_words_are_one_line_and_exit_2(command, words, said, monkeypatch):

@@ -127,7 +127,7 @@ def test_a_missing_viser_is_one_line_with_the_extra(
     (tmp_path / "work").mkdir()
     assert main(["view", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "geoweaver[viewer]" in error
+    assert error.count("\n") == 1 and "[viewer]" in error
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from geoweaver import __version__
+from geoweaver.errors import how_to_install
 
 FEATURES = {
     "videos": ("av", ""),
@@ -72,7 +73,7 @@ def _feature(package: str, extra: str) -> dict[str, str | None]:
     found = _version(package)
     if found is None and package.startswith("opencv"):
         found = _version("opencv-python") or _version("opencv-contrib-python-headless")
-    mend = f"pip install 'geoweaver[{extra}]'" if extra else "install geoweaver again"
+    mend = how_to_install(extra) if extra else "install geoweaver again"
     return {"package": package, "version": found, "mend": None if found else mend}
 
 

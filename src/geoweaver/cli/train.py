@@ -46,7 +46,7 @@ class Options:
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     devices: int = 1
-    """Processes, one per GPU; more than one needs geoweaver[train]."""
+    """Processes, one per GPU; more than one needs the extra train."""
     loaders: int = 4
     """Threads that read ahead."""
     overwrite: bool = False
