@@ -179,7 +179,13 @@ def test_masks_folder(tmp_path: Path) -> None:
         assert frames.masks.read(i).mean() == 0.5
         assert frames.masks.read(i)[:, 48:].all()
     assert frames.masks.read(2).all()
+    assert frames.notes == ("1 of 3 frames have no mask: all of their pixels count",)
+    recordings.write_images(tmp_path / "masks", [black[::2, ::2]], ["c.png"])
+    whole = open_frames(tmp_path / "in", FramesConfig(masks=tmp_path / "masks"))
+    (note,) = whole.notes
+    assert note.startswith("1 masks are stretched") and "c.png has 48x32 pixels, its image 96x64" in note
     plain = open_frames(tmp_path / "in")
+    assert plain.notes == ()
     assert frames.digests[0] != plain.digests[0]
     assert frames.digests[2] == plain.digests[2]
 

@@ -84,6 +84,16 @@ def read_image(path: Path, white: int = 65535) -> UInt8[np.ndarray, "height widt
         return np.array(image.convert("RGB"))
 
 
+def image_size(path: Path) -> tuple[int, int] | None:
+    """(width, height) as the header says, upright; None where it says nothing."""
+    try:
+        with Image.open(path) as image:
+            turned = image.getexif().get(0x0112, 1) >= 5
+            return (image.height, image.width) if turned else (image.width, image.height)
+    except (OSError, ValueError):
+        return None
+
+
 def read_alpha(path: Path) -> Bool[np.ndarray, "height width"] | None:
     """Where an image is opaque; None where it has no alpha."""
     _, image = _open(read_bytes(path, "an image"), path)

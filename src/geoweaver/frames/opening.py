@@ -13,7 +13,7 @@ from geoweaver.formats.files import is_file, is_folder, place
 from geoweaver.formats.names import IMAGE_SUFFIXES
 from geoweaver.frames.cameras import CameraGroups, group_cameras
 from geoweaver.frames.folder import open_folder
-from geoweaver.frames.pixels import RectifiedMasks, RectifiedPixels, find_masks
+from geoweaver.frames.pixels import RectifiedMasks, RectifiedPixels, find_masks, mask_notes
 from geoweaver.frames.selection import choose_places
 from geoweaver.frames.source import Recording
 from geoweaver.frames.timestamps import read_timestamps
@@ -134,7 +134,7 @@ def _rectified(recording: Recording, groups: CameraGroups, options: FramesConfig
         masks=_masks(recording, views, groups, files),
         broken=broken,
         digests=_digests(recording, views, groups, files),
-        notes=recording.notes,
+        notes=(*recording.notes, *(mask_notes(files, recording.sizes) if files else ())),
         lost=recording.lost,
     )
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, UInt8
 
 from geoweaver.errors import InputError
 from geoweaver.formats.files import is_file, is_folder, place
-from geoweaver.frames.images import UnreadableFrameError, read_image
+from geoweaver.frames.images import UnreadableFrameError, image_size, read_image
 from geoweaver.frames.source import OriginalSource
 from geoweaver.frames.views import View
 
@@ -74,6 +74,19 @@ def find_masks(folder: Path, names: tuple[str, ...]) -> tuple[Path | None, ...]:
             f"{place(folder)} holds no mask for any frame: name them like the images, e.g. {names[0]}.png"
         )
     return found
+
+
+def mask_notes(files: tuple[Path | None, ...], sizes: tuple[tuple[int, int] | None, ...]) -> tuple[str, ...]:
+    """What a user should hear of the masks: frames without one, and masks of another size."""
+    count = sum(file is None for file in files)
+    notes = [f"{count} of {len(files)} frames have no mask: all of their pixels count"] if count else []
+    rows = ((file, image_size(file), size) for file, size in zip(files, sizes, strict=True) if file and size)
+    other = [(file, found, size) for file, found, size in rows if found and found != size]
+    if other:
+        file, found, size = other[0]
+        told = f"{place(file)} has {found[0]}x{found[1]} pixels, its image {size[0]}x{size[1]}"
+        notes.append(f"{len(other)} masks are stretched to their images' size: {told}")
+    return tuple(notes)
 
 
 def _mask_of(folder: Path, name: str) -> Path | None:
