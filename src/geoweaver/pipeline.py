@@ -6,16 +6,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
+
 from geoweaver.between import VERSION as BETWEEN_VERSION
 from geoweaver.between import locate_rest
 from geoweaver.clock import Clock
 from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
 from geoweaver.engine import Engine, find_engine
 from geoweaver.engine.local import available_cores
+from geoweaver.errors import ConfigError
 from geoweaver.export.run_folder import RunRecord
 from geoweaver.features import FeatureConfig, compute_features, find_retriever
 from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, rescale_run, save_run
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
+from geoweaver.frames.chunks import check_chunk_size
 from geoweaver.graph import GraphConfig
 from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
@@ -38,6 +42,8 @@ from geoweaver.straightening import straighten
 from geoweaver.weave import WeaveConfig, weave
 
 log = logging.getLogger(__name__)
+MOST_NOTES = 5
+"""Notes on the input that are logged; run.json has all of them."""
 VERSION = 3
 """Goes up when the weave makes something else of the same input."""
 
@@ -82,12 +88,13 @@ class Config:
 
 def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False) -> Reconstruction:
     """Cameras of every frame of a video or a folder of images; a killed run goes on where it stopped."""
-    # a wrong name or a missing package shows now, not after an hour
+    # a wrong option, name or a missing package shows now, not after an hour
+    _check(config)
     prior = find_prior(config.prior, poses=config.poses, device=config.device)
     matcher = find_matcher(*_named(config.matcher), device=config.device)
     retriever = find_retriever(config.retriever, device=config.device)
+    engine = _engine(config)
     with Clock() as clock, _opened(input, out, config, overwrite) as (frames, store):
-        engine = _engine(config)
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
         clock.lap("frames")
         frames = straighten(frames, config.frames, config.lens, config.features, store, engine)
@@ -114,17 +121,38 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
     return saved.result
 
 
+def _check(config: Config) -> None:
+    """Options that no stage could work with."""
+    check_chunk_size(config.chunk_size)
+    if config.workers < 0:
+        raise ConfigError(f"--workers is {config.workers}: give a number of processes, or 0 for one per core")
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("--device cuda: PyTorch finds no GPU here: use --device auto or cpu")
+
+
 @contextmanager
 def _opened(input: Path, out: Path, config: Config, overwrite: bool) -> Iterator[tuple[Frames, Store]]:
     """The input's frames, then the run's workspace: an input that is wrong touches no folder."""
     frames = open_frames(input, config.frames)
-    for line in frames.lost:
-        log.warning("%s", line)
+    if config.scale is not None:
+        config.scale.check(frames.names)
+    _tell(frames)
     with Store.open(out / "work") as store:
         if overwrite:
             forget_outputs(out)
             store.clear()
         yield frames, store
+
+
+def _tell(frames: Frames) -> None:
+    """What there is to know about the input, some lines of it."""
+    for line in frames.lost:
+        log.warning("%s", line)
+    others = [line for line in frames.notes if line not in frames.lost]
+    for line in others[:MOST_NOTES]:
+        log.info("%s", line)
+    if len(others) > MOST_NOTES:
+        log.info("and %d more notes on the input, in run.json", len(others) - MOST_NOTES)
 
 
 def _engine(config: Config, part: object = None) -> Engine:

@@ -1,5 +1,6 @@
 """What a user knows about lengths: a distance between two frames in metres, or a plain factor."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from geoweaver.datatypes import Reconstruction
@@ -14,11 +15,18 @@ class KnownScale:
     first: str | None = None
     second: str | None = None
 
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse frames that are not there, before anything is computed."""
+        if self.first is None or self.second is None:
+            return
+        if _frame(self.first, names) == _frame(self.second, names):
+            raise ConfigError(f"--known-distance: {self.first} and {self.second} are one frame: give two")
+
     def factor(self, result: Reconstruction) -> float:
         """What every length of the run is multiplied with."""
         if self.first is None or self.second is None:
             return self.length
-        ends = [_frame(name, result) for name in (self.first, self.second)]
+        ends = [_frame(name, result.names) for name in (self.first, self.second)]
         for frame, name in zip(ends, (self.first, self.second), strict=True):
             if not bool(result.trusted[frame]):
                 raise DegenerateError(
@@ -58,14 +66,14 @@ def _positive(text: str, option: str) -> float:
     return value
 
 
-def _frame(name: str, result: Reconstruction) -> int:
+def _frame(name: str, names: Sequence[str]) -> int:
     """A frame by its name, its file name without folder, or its place."""
-    short = [n.rsplit("/", 1)[-1] for n in result.names]
-    for names in (list(result.names), short):
-        if names.count(name) == 1:
-            return names.index(name)
-    if name.isdigit() and int(name) < len(result):
+    short = [n.rsplit("/", 1)[-1] for n in names]
+    for known in (list(names), short):
+        if known.count(name) == 1:
+            return known.index(name)
+    if name.isdigit() and int(name) < len(names):
         return int(name)
     raise ConfigError(
-        f"--known-distance: there is no frame {name!r}: give names or places 0 to {len(result) - 1}"
+        f"--known-distance: there is no frame {name!r}: give names or places 0 to {len(names) - 1}"
     )

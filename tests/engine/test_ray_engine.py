@@ -92,5 +92,5 @@ def test_a_lost_worker_and_an_unknown_address_are_one_line(ray):
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"geoweaver\[ray\]"):
+    with pytest.raises(MissingExtraError, match=r"\[ray\]"):
         list(find_engine("ray").map(f.square, [1]))

@@ -209,7 +209,7 @@ def test_a_missing_package_names_the_extra(name: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(roma_module, "find_spec", lambda package: None)
     monkeypatch.setattr(xfeat_module, "find_spec", lambda package: None)
-    with pytest.raises(MissingExtraError, match=r"geoweaver\[matchers\]"):
+    with pytest.raises(MissingExtraError, match=r"\[matchers\]"):
         find_matcher(name)
 
 

@@ -157,9 +157,11 @@ def test_a_camera_that_nothing_can_place_does_not_end_the_run(tmp_path: Path, sm
 def test_wrong_options_are_refused_before_anything_is_computed(tmp_path: Path, small: Path) -> None:
     for options in (("--prior", "nonsense"), ("--matcher", "nonsense"), ("--retriever", "nonsense"),
                     ("--chunk-size", "1"), ("--stride", "0"), ("--known-distance", "1,2"),
-                    ("--intrinsics", "1,2"), ("--masks", tmp_path / "none"), ("--scale", "-1")):  # fmt: skip
+                    ("--intrinsics", "1,2"), ("--masks", tmp_path / "none"), ("--scale", "-1"),
+                    ("--workers", "-1"), ("--known-distance", "0,nope.jpg,1"),
+                    ("--known-distance", "2,2,1")):  # fmt: skip
         refused("reconstruct", small / "images", "-o", tmp_path / "out", *options)
-    assert not (tmp_path / "out/run.json").exists()
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture

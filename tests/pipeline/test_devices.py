@@ -1,11 +1,13 @@
 """Where networks run is said once and told to all of them."""
 
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from geoweaver import pipeline
-from geoweaver.errors import ConfigError
+from geoweaver.errors import ConfigError, MissingExtraError
 from geoweaver.pipeline import Config, reconstruct
 
 
@@ -26,6 +28,23 @@ def test_the_device_is_told_to_prior_matcher_and_retriever(
     with pytest.raises(ConfigError, match="far enough"):
         reconstruct(tmp_path, tmp_path / "out", Config(device="cpu"))
     assert told == {"find_prior": "cpu", "find_matcher": "cpu", "find_retriever": "cpu"}
+
+
+def test_a_gpu_that_is_not_there_is_refused_whatever_the_prior(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match="--device cuda: PyTorch finds no GPU"):
+        reconstruct(tmp_path, tmp_path / "out", Config(device="cuda"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_that_is_not_there_is_refused_before_the_input_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match="--engine ray"):
+        reconstruct(tmp_path / "none", tmp_path / "out", Config(engine="ray"))
 
 
 def _stop() -> None:

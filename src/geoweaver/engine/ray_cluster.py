@@ -26,6 +26,9 @@ class RayEngine:
     address: str | None = None
     """The cluster's address; None takes Ray's own choice: a running one, else a new one on this machine."""
 
+    def __post_init__(self) -> None:
+        _imported()  # that it is missing shows at once
+
     def map(
         self,
         function: Callable[[P], R],
@@ -51,11 +54,17 @@ class RayEngine:
                 advance(1)
 
 
-def _connected(address: str | None) -> Any:
+def _imported() -> Any:
+    """The package, or a line that says how to get it."""
     try:
         import ray
     except ImportError as error:
         raise MissingExtraError("ray", "ray", "computing on a cluster (--engine ray)") from error
+    return ray
+
+
+def _connected(address: str | None) -> Any:
+    ray = _imported()
     if not ray.is_initialized():
         try:
             ray.init(address=address, log_to_driver=False)

@@ -27,10 +27,7 @@ def split_chunks(
 
     `fixed` is the paper's stride: no border moves, and the tail stays as long as it is.
     """
-    if size < 3 or not 0 <= shared < size / 2:
-        raise ConfigError(
-            f"chunks of {size} frames sharing {shared} make no chain: give a larger --chunk-size"
-        )
+    check_chunk_size(size, shared)
     keyframe = frames.keyframe.tolist()
     chunks: list[Chunk] = []
     for chain in chains(frames):
@@ -43,6 +40,14 @@ def split_chunks(
         for start, end in zip(starts, ends, strict=True):
             chunks.append(Chunk(len(chunks), tuple(rows[start:end])))
     return tuple(chunks)
+
+
+def check_chunk_size(size: int, shared: int = 1) -> None:
+    """Refuse chunks that cannot be chained."""
+    if size < 3 or not 0 <= shared < size / 2:
+        raise ConfigError(
+            f"chunks of {size} frames sharing {shared} make no chain: give a larger --chunk-size"
+        )
 
 
 def _strength(given: TieStrength) -> Callable[[int], float]:
