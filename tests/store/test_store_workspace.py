@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from geoweaver.errors import StoreError
 from geoweaver.store import Store, artifact_key
+from geoweaver.store.lock import is_locked
 
 DTYPES = [
     torch.float64,
@@ -223,6 +224,14 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path):
     os.waitpid(child, 0)
     assert str(child) in (tmp_path / "work" / ".lock").read_text()
     Store.open(tmp_path / "work").close()
+
+
+def test_whether_somebody_works_in_a_folder_can_be_asked(tmp_path):
+    lock = tmp_path / "work" / ".lock"
+    assert not is_locked(lock)
+    with Store.open(tmp_path / "work"):
+        assert is_locked(lock)
+    assert not is_locked(lock)
 
 
 def test_file_systems_without_locks_are_used_with_a_warning(tmp_path, monkeypatch, caplog):

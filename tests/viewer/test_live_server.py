@@ -203,6 +203,21 @@ def test_a_run_in_progress_shows_its_finished_chunks(tmp_path: Path) -> None:
         viewer.stop()
 
 
+def test_the_command_says_that_a_killed_run_is_not_running(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _unfinished(tmp_path)
+    said: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(LiveViewer, "say", lambda self, title, lines: said.append((title, lines)))
+    monkeypatch.setattr(view.time, "sleep", _interrupt)
+    with Store.open(tmp_path / "work"):
+        assert main(["view", str(tmp_path), "--port", "0"]) == 0
+    assert main(["view", str(tmp_path), "--port", "0"]) == 0
+    assert [title for title, _ in said] == ["still running", "not running"]
+    told = capsys.readouterr().out
+    assert told.count("was ended before it was done: run the same geoweaver reconstruct again") == 1
+
+
 def test_the_command_waits_for_a_run_and_then_shows_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -70,8 +70,10 @@ def _wait_for(viewer: "LiveViewer", folders: tuple[Path, ...]) -> None:
         progress = [progress_of(folder) for folder in going]
         if progress != shown:
             shown = progress
-            lines = [f"{folder.name}: {p.words()}" for folder, p in zip(going, progress, strict=True)]
-            viewer.say("still running", lines)
+            lines = [p.line(folder.resolve().name) for folder, p in zip(going, progress, strict=True)]
+            viewer.say("still running" if any(p.running for p in progress) else "not running", lines)
+            for line in (line for line, p in zip(lines, progress, strict=True) if not p.running):
+                print(line, flush=True)
             show_unfinished(viewer.server, going)
         time.sleep(_POLL_SECONDS)
 

@@ -6,12 +6,15 @@ import json
 import logging
 import os
 import socket
+import time
 from datetime import datetime
 from pathlib import Path
 
 from geoweaver.errors import StoreError
 
 _LOCKLESS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_ASKED = 0.1
+"""Seconds; far longer than `is_locked` takes."""
 log = logging.getLogger(__name__)
 
 
@@ -19,7 +22,7 @@ def take_lock(path: Path) -> int:
     """Lock a file and write down who holds it; the handle must stay open as long as the lock is needed."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(handle)
     except BlockingIOError as error:
         os.close(handle)
         raise StoreError(
@@ -32,6 +35,30 @@ def take_lock(path: Path) -> int:
         log.warning("%s: this file system has no locks; run only one process in this folder", path.parent)
     _sign(handle)
     return handle
+
+
+def _lock(handle: int) -> None:
+    """At the second try if need be: somebody may have asked just now whether the folder is in use."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(_ASKED)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process works in the folder now; True also where the file system does not tell."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def release_lock(handle: int) -> None:

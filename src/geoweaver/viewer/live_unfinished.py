@@ -13,6 +13,8 @@ from geoweaver.geometry.camera import lift, pixel_centres
 from geoweaver.geometry.upright import up_direction
 from geoweaver.store import Store, restore_prior
 from geoweaver.store.artifact import DamagedError, read_header
+from geoweaver.store.lock import is_locked
+from geoweaver.store.workspace import LOCK
 from geoweaver.viewer.scene_cloud import spread_over
 from geoweaver.viewer.scene_colours import ramp_colours
 from geoweaver.viewer.scene_place import RADIUS, view_from_world
@@ -28,6 +30,15 @@ class Progress:
     """Finished pieces on disk by stage, in the order in which the stages were begun."""
 
     pieces: tuple[tuple[str, int], ...]
+    running: bool = True
+    """Whether a process works on it now."""
+
+    def line(self, name: str) -> str:
+        """What to say of a run of this name."""
+        if self.running:
+            return f"{name}: {self.words()}"
+        again = "run the same geoweaver reconstruct again to go on"
+        return f"{name} was ended before it was done: {again} ({self.words()})"
 
     def words(self) -> str:
         """One line for a person."""
@@ -41,7 +52,8 @@ def progress_of(folder: Path) -> Progress:
     stages = [p for p in (folder / "work").glob("*") if p.is_dir()]
     found = [(p.name, files) for p in stages if (files := list(p.glob("*.safetensors")))]
     begun = sorted(found, key=lambda entry: min(_changed(file) for file in entry[1]))
-    return Progress(tuple((name, len(files)) for name, files in begun))
+    running = is_locked(folder / "work" / LOCK)
+    return Progress(tuple((name, len(files)) for name, files in begun), running)
 
 
 def _changed(file: Path) -> float:
