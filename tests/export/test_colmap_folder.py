@@ -112,7 +112,17 @@ def test_a_distorted_camera_gives_undistorted_images_and_is_noted(bent_run, tmp_
     assert reprojection(tmp_path / "colmap").mean() < 0.2
     notes = json.loads((tmp_path / "colmap/geoweaver.json").read_text())["cameras"][0]
     assert notes["images"] == "undistorted" and notes["original"]["model"] == "OPENCV"
-    assert notes["original"]["params"] == list(bent_run.frames.cameras[0].params)
+    assert notes["original"]["params"] == pytest.approx(bent_run.frames.cameras[0].params, abs=1e-9)
+
+
+def test_the_original_camera_is_the_one_that_the_run_found(run, tmp_path):
+    found = run.result.intrinsics * torch.tensor([1.1, 1.1, 1.0, 1.0]) + torch.tensor([0.0, 0.0, 2.0, 0.0])
+    refined = replace(run, result=replace(run.result, intrinsics=found))
+    write_colmap_folder(refined, tmp_path / "colmap")
+    told = json.loads((tmp_path / "colmap/geoweaver.json").read_text())["cameras"][0]
+    # images that are the original files have the exported camera
+    (camera,) = read_colmap(tmp_path / "colmap/sparse/0").cameras
+    assert told["images"] == "original" and told["original"]["params"] == pytest.approx(camera.params)
 
 
 def test_names_with_blanks_quotes_and_other_letters(clip, images, tmp_path):

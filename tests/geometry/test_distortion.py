@@ -50,6 +50,19 @@ def test_points_go_round(lens: Lens) -> None:
     torch.testing.assert_close(back, pixel, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["radtan", "barrel", "radial", "k3"])
+def test_a_refined_lens_bends_the_image_as_before(name: str) -> None:
+    lens = LENSES[name]
+    view = rectify(lens)
+    found = view.intrinsics * torch.tensor([1.2, 1.2, 1.0, 1.0], dtype=torch.float64)
+    refined = distortion.refine_lens(lens, view.intrinsics, found)
+    pixel = torch.rand(50, 2, dtype=torch.float64) * torch.tensor(view.size)
+    before = distortion.distort_points(pixel, lens, view.intrinsics)
+    after = distortion.distort_points(pixel, refined, found)
+    torch.testing.assert_close(after, before, rtol=0, atol=1e-6)
+    assert refined.params[0] == pytest.approx(1.2 * lens.params[0])
+
+
 @each_lens
 def test_every_pixel_of_the_view_is_covered_and_the_view_is_wide(lens: Lens) -> None:
     view = rectify(lens)

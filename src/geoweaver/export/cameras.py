@@ -10,6 +10,7 @@ from torch import Tensor
 
 from geoweaver.datatypes import Camera
 from geoweaver.export.pictures import Picture
+from geoweaver.geometry.distortion import refine_lens
 from geoweaver.results import FinishedRun
 
 _ALIKE = 0.1
@@ -62,19 +63,26 @@ def _alike(
     return [(values, [row]) for values, row in zip(own, rows, strict=True)]
 
 
-def camera_notes(run: FinishedRun, made: ExportCameras) -> list[dict[str, Any]]:
-    """What a reader may want to know of each camera: what it was before its images were exported."""
+def camera_notes(run: FinishedRun, made: ExportCameras, pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+    """What a reader may want to know of each camera: how it sees the images as they were recorded."""
+    frame = torch.tensor([picture.frame for picture in pictures], dtype=torch.long)
     return [
         {
             "camera_id": i + 1,
             "images": made.kind[i],
-            "original": {
-                "model": (before := run.frames.cameras[group]).model,
-                "params": list(before.params),
-                "width": before.width,
-                "height": before.height,
-                "calibrated": before.calibrated,
-            },
+            "original": _original(run, run.frames.cameras[group], frame[made.camera == i]),
         }
         for i, group in enumerate(made.group)
     ]
+
+
+def _original(run: FinishedRun, camera: Camera, frames: Int[Tensor, "k"]) -> dict[str, Any]:
+    """The recording camera with what the run found of its lens."""
+    lens = camera.lens
+    if camera.rectified is not None:
+        view = torch.tensor(camera.rectified, dtype=torch.float64)
+        lens = refine_lens(lens, view, run.result.intrinsics[frames].double().median(0).values)
+    return {
+        "model": lens.model, "params": list(lens.params), "width": camera.width, "height": camera.height,
+        "calibrated": camera.calibrated,
+    }  # fmt: skip

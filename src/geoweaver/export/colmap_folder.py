@@ -66,7 +66,7 @@ def fill_colmap_folder(
             "images": len(pictures),
             "points": len(tracks),
             "mean_track_length": len(tracks.point) / max(len(tracks), 1),
-            "cameras": camera_notes(run, cameras),
+            "cameras": camera_notes(run, cameras, pictures),
             "frames": {picture.name: run.frames.names[picture.frame] for picture in pictures},
         },
     )

@@ -21,6 +21,10 @@ _MIN_MAGNIFICATION = 0.1
 """Of the centre's: where a lens squeezes more, nothing can be seen, and a polynomial may fold back."""
 _STRAIGHT = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
 """Models that are a pinhole where all their extra parameters are zero."""
+_ORDERS = {
+    "SIMPLE_RADIAL": (2,), "RADIAL": (2, 4), "OPENCV": (2, 4, 1, 1), "FULL_OPENCV": (2, 4, 1, 1, 6, 2, 4, 6),
+}  # fmt: skip
+"""Powers of the slope that a model's coefficients stand before; fisheye models are never refined."""
 _ROUND_TRIP = 1e-2
 """Pixels by which an undistorted point may miss its origin before it counts as having no pinhole position."""
 
@@ -69,6 +73,19 @@ def resize_lens(lens: Lens, size: tuple[int, int]) -> Lens:
     camera = _camera(lens)
     camera.rescale(*size)
     return Lens(lens.model, tuple(float(p) for p in camera.params), size)
+
+
+def refine_lens(lens: Lens, view: Float[Tensor, "4"], found: Float[Tensor, "4"]) -> Lens:
+    """The lens whose pinhole view, made with the intrinsics `view`, turned out to have those of `found`."""
+    camera, params = _camera(lens), np.array(lens.params)
+    stretch = (found[:2] / view[:2]).numpy()
+    focal, extra = list(camera.focal_length_idxs()), list(camera.extra_params_idxs())
+    per_view = params[[focal[0], focal[-1]]] / view[:2].numpy()
+    params[list(camera.principal_point_idxs())] += (found[2:] - view[2:]).numpy() * per_view
+    params[focal] *= stretch if len(focal) == 2 else stretch.mean()
+    # the same bend of the image, at slopes that are smaller by the stretch
+    params[extra] *= stretch.mean() ** np.array(_ORDERS.get(lens.model, (0,) * len(extra)), dtype=np.float64)
+    return Lens(lens.model, tuple(params.tolist()), lens.size)
 
 
 def is_pinhole(lens: Lens) -> bool:
