@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from geoweaver.errors import FormatError, InputError
+from geoweaver.formats.files import writing
 from geoweaver.formats.kitti import read_kitti
 from geoweaver.formats.tnt_log import read_tnt_log
 from geoweaver.formats.trajectory import read_trajectory
@@ -132,6 +133,20 @@ def test_a_file_that_cannot_be_written(tmp_path):
         with pytest.raises(InputError, match="cannot be written"):
             write_tum(path, trajectory)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.tum", "folder"]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(28, "No space left on device"), "free some space"),
+        (OSError("4096 requested and 0 written"), "free space of its disk"),
+        (OSError(13, "Permission denied"), "check the output path"),
+    ],
+)
+def test_a_full_disk_is_told_from_a_wrong_path(tmp_path, error, words):
+    with pytest.raises(InputError, match=words) as caught, writing(tmp_path / "a"):
+        raise error
+    assert ("space" in str(caught.value)) == (error.errno != 13)
 
 
 def _written(path):

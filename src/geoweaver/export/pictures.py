@@ -16,7 +16,7 @@ from torch import Tensor
 
 from geoweaver.datatypes import Camera
 from geoweaver.errors import InputError
-from geoweaver.formats.files import is_file, is_folder, list_folder, place, reason
+from geoweaver.formats.files import is_file, is_folder, list_folder, place, reason, write_advice
 from geoweaver.formats.names import IMAGE_SUFFIXES
 from geoweaver.geometry.distortion import Rectification, is_pinhole, rectify
 from geoweaver.results import FinishedRun
@@ -228,5 +228,5 @@ def write_image(path: Path, image: UInt8[np.ndarray, "height width 3"]) -> None:
         )
     except OSError as error:
         raise InputError(
-            f"{place(path)} cannot be written ({reason(error)}): check the output path"
+            f"{place(path)} cannot be written ({reason(error)}): {write_advice(error)}"
         ) from None

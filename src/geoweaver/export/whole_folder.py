@@ -9,7 +9,7 @@ from typing import Any
 
 from geoweaver import __version__
 from geoweaver.errors import InputError
-from geoweaver.formats.files import is_file, is_folder, place, reason
+from geoweaver.formats.files import is_file, is_folder, place, reason, write_advice
 from geoweaver.formats.json_document import write_json
 from geoweaver.formats.run_folder import EXPORT_MARKER
 
@@ -29,7 +29,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         _put_in_place(temporary, path)
     except OSError as error:
         raise InputError(
-            f"{place(path)} cannot be written ({reason(error)}): check the output path and free space"
+            f"{place(path)} cannot be written ({reason(error)}): {write_advice(error)}"
         ) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

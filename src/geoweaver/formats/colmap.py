@@ -14,7 +14,7 @@ from torch import Tensor
 from geoweaver.datatypes import Camera, Trajectory
 from geoweaver.errors import FormatError, InputError
 from geoweaver.formats.colmap_load import OPTIONAL, REQUIRED, load_colmap, pycolmap_complaints
-from geoweaver.formats.files import is_file, place, quoted, reason
+from geoweaver.formats.files import is_file, place, quoted, reason, write_advice
 from geoweaver.formats.names import indices_by_number, indices_by_order, indices_in_folder, natural_key
 from geoweaver.formats.poses import FARTHEST, from_quaternions
 from geoweaver.geometry import SE3
@@ -99,7 +99,7 @@ def write_colmap(folder: Path, model: ColmapModel, text: bool = False) -> None:
                 file.replace(folder / file.name)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{place(folder)} cannot be written ({reason(error)}): check the output path"
+            f"{place(folder)} cannot be written ({reason(error)}): {write_advice(error)}"
         ) from None
 
 

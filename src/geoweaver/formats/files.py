@@ -1,6 +1,7 @@
 """Opening and writing files: whatever goes wrong becomes one line that says what, where, what to do."""
 
 import codecs
+import errno
 import math
 import secrets
 import stat
@@ -14,6 +15,7 @@ from jaxtyping import Float64
 
 from geoweaver.errors import FormatError, InputError
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 Line = tuple[int, str]
 """A line's number, counted from 1, and its text."""
 
@@ -153,6 +155,15 @@ def written(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
+def write_advice(error: OSError | ValueError) -> str:
+    """What helps when something could not be written."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in _FULL:
+        return "free some space on its disk and run the same command again"
+    # numpy and PIL tell of a disk that took only a part without a number
+    return "check the output path" if number else "check the output path and the free space of its disk"
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name only when it is complete; missing folders are made."""
@@ -164,7 +175,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
     except OSError as error:
         raise InputError(
-            f"{place(path)} cannot be written ({reason(error)}): check the output path"
+            f"{place(path)} cannot be written ({reason(error)}): {write_advice(error)}"
         ) from None
     finally:
         with suppress(OSError):  # a second complaint would hide the first
