@@ -106,6 +106,12 @@ def test_dataset_folder_means_its_images(tmp_path: Path) -> None:
     assert frames.names == ("0.png", "1.png")
 
 
+def test_a_folder_with_nothing_but_a_film_names_the_film(tmp_path: Path) -> None:
+    (tmp_path / "walk.MP4").write_bytes(b"")
+    with pytest.raises(InputError, match=r"give the file itself, .*walk\.MP4"):
+        open_frames(tmp_path)
+
+
 @pytest.mark.parametrize("mark", ["out/work/store.json", "out/colmap/geoweaver.json"])
 def test_what_a_run_left_in_its_own_input_is_no_camera(
     tmp_path: Path, mark: str, caplog: pytest.LogCaptureFixture

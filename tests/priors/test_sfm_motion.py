@@ -42,6 +42,13 @@ def test_blank_frames_and_frames_without_overlap() -> None:
     assert chunk_motion([], [], [np.zeros((300, 2))] * N) is Motion.NO_OVERLAP
 
 
+def test_two_frames_that_are_alike_stand_still() -> None:
+    keypoints = seen(0.0, 0.0)[:2]
+    camera = MappingCamera((400.0, 400.0, 320.0, 240.0), (640, 480), False)
+    pairs = [VerifiedPair(0, 1, np.stack([np.arange(200)] * 2, 1))]
+    assert chunk_motion(pairs, [pair_motion(pairs[0], keypoints, camera)], keypoints) is Motion.STILL
+
+
 def test_first_pairs_have_parallax_and_lie_apart() -> None:
     keypoints = seen(0.1, 0.01)
     camera = MappingCamera((400.0, 400.0, 320.0, 240.0), (640, 480), True)

@@ -10,6 +10,8 @@ from jaxtyping import Int64
 from torch import Tensor
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm")
+VIDEO_SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".mts", ".insv")
+"""Names of videos where images were expected; a file of any other ending is tried all the same."""
 _LARGEST_NUMBER = 10_000_000
 """Longer numbers are times, not places in a sequence."""
 

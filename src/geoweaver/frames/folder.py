@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, UInt8
 
 from geoweaver.errors import InputError
-from geoweaver.formats.files import place, read_bytes, reason
-from geoweaver.formats.names import IMAGE_SUFFIXES, natural_key
+from geoweaver.formats.files import list_folder, place, read_bytes, reason
+from geoweaver.formats.names import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_key
 from geoweaver.formats.run_folder import made_by_a_run
 from geoweaver.frames.images import (
     ImageFacts,
@@ -78,8 +78,15 @@ def list_images(folder: Path) -> tuple[Path, tuple[str, ...]]:
         folder = folder / "images"
         names = [name.removeprefix("images/") for name in names if name.startswith("images/")]
     if not names:
-        raise InputError(f"{place(folder)} holds no image ({', '.join(IMAGE_SUFFIXES)}): check the path")
+        raise InputError(_no_image(folder))
     return folder, tuple(sorted(names, key=natural_key))
+
+
+def _no_image(folder: Path) -> str:
+    films = [p for p in list_folder(folder, "a folder of images") if p.suffix.lower() in VIDEO_SUFFIXES]
+    if films:
+        return f"{place(folder)} holds no image, but a video: give the file itself, {place(films[0])}"
+    return f"{place(folder)} holds no image ({', '.join(IMAGE_SUFFIXES)}): check the path"
 
 
 def _names_below(folder: Path) -> list[str]:

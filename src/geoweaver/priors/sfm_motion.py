@@ -83,9 +83,11 @@ def chunk_motion(pairs: Sequence[VerifiedPair], motions: Sequence[PairMotion], k
     if np.median([len(k) for k in keypoints]) < _FEW_KEYPOINTS:
         return Motion.NO_TEXTURE
     frames = {pair.a for pair in pairs} | {pair.b for pair in pairs}
-    if len(frames) < max(3, len(keypoints) / 10):
+    still = bool(motions) and np.quantile([m.shift for m in motions], 0.95) < _STILL_PX
+    # two frames alone are too few to tell overlap by, yet may be seen to be alike
+    if len(frames) < max(3, len(keypoints) / 10) and not (still and len(frames) == len(keypoints)):
         return Motion.NO_OVERLAP
-    if np.quantile([m.shift for m in motions], 0.95) < _STILL_PX:
+    if still:
         return Motion.STILL
     if np.quantile([m.parallax for m in motions], 0.95) < _TURN_PX:
         return Motion.TURNS
