@@ -126,6 +126,12 @@ def test_a_bug_keeps_its_traceback(stub):
         cli.main(["stub"])
 
 
+def test_warnings_of_the_mappers_solver_stay_out_of_the_log():
+    code = "import geoweaver.cli.main as m; m.main([]); import pycolmap; print(pycolmap.logging.minloglevel)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "2"
+
+
 def test_an_unforeseen_file_error_is_a_bug(stub):
     stub(raising(FileNotFoundError(2, "No such file or directory", "internal.json")))
     with pytest.raises(FileNotFoundError):

@@ -61,12 +61,14 @@ _MACHINE_SAYS_NO = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.
 
 _THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "NUMBA_THREADING_LAYER": "workqueue"}
 """Idle threads must sleep, not spin: measured 1.5 s against 36 s for a small weave on a busy machine."""
+_QUIET = {"GLOG_minloglevel": "2"}
+"""Warnings of pycolmap's solver are for its authors; what they mean for a run is said by its stages."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; a bug keeps its traceback."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    for name, value in _THREADS.items():
+    for name, value in (_THREADS | _QUIET).items():
         os.environ.setdefault(name, value)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a file's name may hold letters that the terminal's encoding lacks
