@@ -222,11 +222,17 @@ def render(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
 
 
 def gpm(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
-    return "\n".join(
-        f"{r['family']}, {r['views']} views of {r['width']}x{r['height']}: "
-        f"{r['cpu_seconds']:.1f} s of processor time, {r['peak_gb']:.2f} GB"
-        for r in rows
-    )
+    """Cost of one chunk, beside what the reference code took."""
+    lines = []
+    for r in rows:
+        reference = [r["reference_cpu_seconds"], _number(r["reference_peak_gb"])]
+        own = [f"{r['seconds']:.0f}", f"{r['cpu_seconds']:.1f}", f"{r['peak_gb']:.2f}"]
+        lines.append([r["family"], str(r["views"]), *own, *reference])
+    heads = ["network", "views", "seconds", "CPU seconds", "GB", "reference: CPU seconds", "GB"]
+    size = f"{rows[0]['width']}x{rows[0]['height']}"
+    return f"""One chunk at {size} on two cores that other work shared; CPU seconds compare.
+
+{table(heads, lines)}"""
 
 
 SECTIONS: dict[str, tuple[str, Callable[[list[dict[str, Any]], dict[str, Any]], str]]] = {
