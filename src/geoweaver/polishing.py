@@ -18,11 +18,12 @@ from geoweaver.features import FrameFeatures
 from geoweaver.finished import RunDepths, RunMatches, SavedRun
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import bearing, project_with_depth
+from geoweaver.geometry.so3 import nearest_rotation, rotation_angle
 from geoweaver.results import FinishedRun
 from geoweaver.store import PriorStore, Store
 from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
 
-VERSION = 5
+VERSION = 6
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -81,11 +82,13 @@ def _polished(
     held = tracks.point % _HELD_BACK == 0
     if int((~held).sum()) < FEWEST * len(rows):
         return saved, StageReport(NAME, notes=("left out: too few tracks",))
-    moved = apply(saved, adjust(run, tracks, ~held, config))
+    found = adjust(run, tracks, ~held, config)
+    moved = apply(saved, found)
     before, after = (held_back_error(s, tracks, held) for s in (saved, moved))
     if not after < _WORSE * before:
         note = f"undone: tracks held back miss by {after:.2f} px rather than {before:.2f}"
         return saved, StageReport(NAME, notes=(note,))
+    moved = replace(moved, result=replace(moved.result, sigma=doubted(saved, moved, found.frame)))
     note = f"tracks held back miss by {after:.2f} px, before by {before:.2f}"
     return moved, StageReport(NAME, notes=(note, *_lens_notes(frames, saved, moved)), median_px=after)
 
@@ -242,6 +245,23 @@ def apply(saved: SavedRun, found: Polished) -> SavedRun:
         saved, result=replace(saved.result, cam_from_world=cameras, intrinsics=intrinsics),
         depth_scale=saved.depth_scale * ratio, depth_shift=saved.depth_shift * ratio,
     )  # fmt: skip
+
+
+def doubted(before: SavedRun, after: SavedRun, frame: Int[Tensor, "n"]) -> Float[Tensor, "F 2"]:
+    """Stage 3's sigmas, at least half of what lies between its cameras and the adjusted ones.
+
+    Two answers scatter by half of their distance; one similarity of the whole is no difference.
+    """
+    old, new = (run.result.cam_from_world[frame] for run in (before, after))
+    world = nearest_rotation((new.rotation.mT @ old.rotation).mean(0))
+    here, there = old.centre @ world.mT, new.centre
+    here, there = here - here.mean(0), there - there.mean(0)
+    scale = (here * there).sum() / here.square().sum()
+    shift = (scale * here - there).norm(dim=-1)
+    turn = rotation_angle(new.rotation @ world @ old.rotation.mT)
+    sigma = before.result.sigma.clone()
+    sigma[frame] = torch.fmax(sigma[frame], torch.stack([shift, turn], -1) / 2)
+    return sigma
 
 
 def _nearest(frame: Int[Tensor, "n"], count: int) -> Int[Tensor, "F"]:

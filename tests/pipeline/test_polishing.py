@@ -12,7 +12,7 @@ from geoweaver.datatypes import Frames
 from geoweaver.export.tracks import Tracks
 from geoweaver.finished import SavedRun
 from geoweaver.geometry import SE3
-from geoweaver.polishing import NAME, PolishConfig, Polished, apply, polish_run
+from geoweaver.polishing import NAME, PolishConfig, Polished, apply, doubted, polish_run
 from geoweaver.polishing import adjust as really_adjust
 from geoweaver.results import FinishedRun
 from geoweaver.store import Store, restore
@@ -87,6 +87,25 @@ def test_frames_without_tracks_follow_their_neighbour(finished: Path) -> None:
     for follower, leader in ((1, 0), (7, 6), (13, 6)):
         now, then = (c[follower] @ c[leader].inverse() for c in (after, before))
         assert torch.allclose(now.matrix(), then.matrix(), atol=1e-9)
+
+
+def test_cameras_that_move_far_are_doubted(finished: Path) -> None:
+    """Half of the way, but nothing for a similarity that moves all of them."""
+    _, saved, _ = opened(finished)
+    saved = replace(saved, result=replace(saved.result, sigma=torch.full_like(saved.result.sigma, 1e-4)))
+    frame = torch.arange(len(saved.result))
+    cameras = saved.result.cam_from_world
+    turn = SE3.exp(torch.tensor([0.3, 0.1, 0.2, 0.5, 0.4, 0.3], dtype=torch.float64))
+    same = SE3(cameras.rotation @ turn.rotation.mT, 2 * (cameras @ turn.inverse()).translation)
+    whole = replace(saved, result=replace(saved.result, cam_from_world=same))
+    assert torch.equal(doubted(saved, whole, frame), saved.result.sigma)
+    step = torch.zeros(len(frame), 6, dtype=torch.float64)
+    step[5, 0], step[9, 4] = 0.02, 0.03
+    knocked_two = replace(saved, result=replace(saved.result, cam_from_world=SE3.exp(step) @ cameras))
+    sigma = doubted(saved, knocked_two, frame)
+    assert sigma[5, 0] == pytest.approx(0.01, rel=0.2) and sigma[9, 1] == pytest.approx(0.015, rel=0.2)
+    # what the two shift the middle by is all that the others lose
+    assert (sigma[[0, 3, 12]] < 0.0025).all()
 
 
 def test_it_can_be_left_out(small: Path, finished: Path, tmp_path: Path) -> None:
