@@ -1,5 +1,7 @@
 """The sweep's parts against plain numpy, and its depth against exact scenes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from painted_wall import BOARD, FOCAL, SIZE, WALL, Walk, sideways, walk
@@ -9,7 +11,7 @@ from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes
 from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, consistent_views
 from geoweaver.priors.plane_sweep_cost import census, warp
 from geoweaver.priors.plane_sweep_planes import Planes, away_from_jumps, fit_planes
-from geoweaver.priors.plane_sweep_refine import refine
+from geoweaver.priors.plane_sweep_refine import Refined, both_looks, refine
 from geoweaver.priors.plane_sweep_views import (
     SweepViews,
     depth_planes,
@@ -198,6 +200,22 @@ def test_refinement_finds_the_wall_between_two_planes_of_the_sweep(taken: Walk) 
     wall[:20], wall[-20:], wall[:, :40], wall[:, -40:] = False, False, False, False
     assert wall.sum() > 1000
     assert np.median(np.abs(found.inverse - true)[wall]) < 0.15 * step
+
+
+def test_views_from_farther_aside_measure_more_finely(taken: Walk) -> None:
+    views = views_of(taken)
+    images = np.stack([shrink(taken.read(k), SIZE) for k in range(len(views))])
+    step, true = 0.02 / WALL, 1 / taken.depth[5].astype(np.float64)
+    planes = Planes(true + 0.3 * step, *np.zeros((2, *true.shape)), np.ones_like(true))
+    first = refine(views, images, 5, np.array([4, 6]), planes, step)
+    second = refine(views, images, 5, np.array([1, 9]), replace(planes, inverse=first.inverse), step)
+    both = both_looks(first, second)
+    wall = (taken.depth[5] > BOARD + 0.7) & (second.information > 3)
+    wall[:20], wall[-20:], wall[:, :60], wall[:, -60:] = False, False, False, False
+    assert wall.sum() > 500
+    assert np.median(np.abs(both.inverse - true)[wall]) < 0.8 * np.median(np.abs(first.inverse - true)[wall])
+    blank = Refined(second.inverse, np.zeros_like(second.information))
+    np.testing.assert_allclose(both_looks(first, blank).inverse, first.inverse, rtol=1e-6)
 
 
 def test_the_sweep_finds_wall_and_board(taken: Walk) -> None:

@@ -1,7 +1,7 @@
 """Dense depth of every frame of a piece by sweeping planes through its own cameras, with a confidence."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
@@ -11,9 +11,10 @@ from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, 
 from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume
 from geoweaver.priors.plane_sweep_finer import finer
 from geoweaver.priors.plane_sweep_planes import Planes, fit_planes
-from geoweaver.priors.plane_sweep_refine import refine
+from geoweaver.priors.plane_sweep_refine import both_looks, refine
 from geoweaver.priors.plane_sweep_views import (
     CELL,
+    WIDE_ANGLE,
     SweepViews,
     depth_planes,
     likely_planes,
@@ -64,6 +65,8 @@ class SweepConfig:
     """Depths tried, evenly spaced in inverse depth."""
     sources: int = 6
     """Views that a frame is compared with."""
+    wide: int = 4
+    """Views from farther aside that refined depth is measured by once more; 0: none."""
     small_jump: int = 24
     """Price of one plane's difference between neighbours, in eighths of a census bit."""
     large_jump: int = 220
@@ -173,7 +176,8 @@ def sweep_piece(
     raw = np.stack([s.depth for s in sweeps])
     # planes take more memory than depth: they are made one frame at a time
     rough = (_rough(swept, raw, k, sources[k], sweeps[k], small[k]) for k in range(len(views)))
-    found = [_refined(views, k, sources[k], planes, small[k], images) for k, planes in enumerate(rough)]
+    wide = [source_views(views, k, config.wide, WIDE_ANGLE) for k in range(len(views))]
+    found = [_refined(views, k, (sources[k], wide[k]), r, small[k], images) for k, r in enumerate(rough)]
     del sweeps, raw
     refined = np.stack([f.depth for f in found])
     ends = [_settled(views, refined, k, sources[k], found[k], images[k]) for k in range(len(views))]
@@ -219,15 +223,18 @@ def _rough(
 def _refined(
     views: SweepViews,
     frame: int,
-    sources: Int[np.ndarray, "s"],
+    sources: tuple[Int[np.ndarray, "s"], Int[np.ndarray, "farther"]],
     rough: RoughDepth,
     small: Float[np.ndarray, "h w"],
     images: Float[np.ndarray, "n H W"],
 ) -> FrameDepth:
-    """Fit the images to the planes at the full size of the depth maps."""
+    """Fit the images to the planes at the full size of the depth maps, then to views from farther aside."""
     follow = finer(small, images[frame])
     planes = follow.planes(rough.planes)
-    refined = refine(views, images, frame, sources, planes, rough.step)
+    refined = refine(views, images, frame, sources[0], planes, rough.step)
+    if len(sources[1]):
+        start = replace(planes, inverse=refined.inverse)
+        refined = both_looks(refined, refine(views, images, frame, sources[1], start, rough.step))
     depth = np.where(planes.weight > _REACHED, _inverted(refined.inverse), 0).astype(np.float32)
     confidence = np.where(depth > 0, follow(rough.confidence), 0).astype(np.float32)
     return FrameDepth(depth, refined.information, confidence, rough.step)

@@ -18,6 +18,9 @@ _FARTHEST = np.float32(0.5)
 _SMALL = np.float32(0.03)
 """Steps below this share of a sweep's plane are not worth taking."""
 
+_OWN = np.float32(3.0)
+"""Information that a first look has beyond what its own window says: the plane it began with."""
+
 
 @dataclass(frozen=True)
 class Refined:
@@ -26,6 +29,13 @@ class Refined:
     inverse: Float[np.ndarray, "H W"]
     information: Float[np.ndarray, "H W"]
     """One over its variance in units of the sweep's planes; 0 on blank surfaces."""
+
+
+def both_looks(first: Refined, second: Refined) -> Refined:
+    """The mean of two by what each knows; where the second knows little the first stays."""
+    own = first.information + _OWN
+    inverse = (own * first.inverse + second.information * second.inverse) / (own + second.information)
+    return Refined(inverse, first.information + second.information)
 
 
 def refine(

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-_BEST_ANGLE = np.radians(4.5)
+BEST_ANGLE, WIDE_ANGLE = np.radians(4.5), np.radians(10.0)
+"""Between rays of two views: where depth is searched, and where what was found is measured more finely."""
 _ANGLE_SPREAD = 0.6
 """In powers of e: sources at half or twice the best angle still serve."""
 _FEWEST_POINTS = 8
@@ -48,12 +49,14 @@ def project_points(
     return moved[:, :2] / z[:, None] * [fx, fy] + [cx, cy], moved[:, 2]
 
 
-def source_views(views: SweepViews, frame: int, count: int) -> Int[np.ndarray, "_"]:
-    """Views that together see all of a frame's surface at about five degrees, from every side; best first."""
+def source_views(
+    views: SweepViews, frame: int, count: int, best_angle: float = BEST_ANGLE
+) -> Int[np.ndarray, "_"]:
+    """Views that together see all of a frame's surface at about one angle, from every side; best first."""
     if len(views.points[frame]) < _FEWEST_POINTS:
         return np.zeros(0, np.int64)
     targets = np.concatenate([views.points[frame], surface_samples(views, frame)])
-    useful, side = _usefulness(views, frame, targets)
+    useful, side = _usefulness(views, frame, targets, best_angle)
     seen = np.zeros_like(useful)
     chosen: list[int] = []
     for _ in range(min(count, len(views) - 1)):
@@ -79,7 +82,7 @@ def surface_samples(views: SweepViews, frame: int, cell: int = 32) -> Float[np.n
 
 
 def _usefulness(
-    views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"]
+    views: SweepViews, frame: int, targets: Float[np.ndarray, "p 3"], best_angle: float
 ) -> tuple[Float[np.ndarray, "n p"], Float[np.ndarray, "n p 3"]]:
     """How near each view's angle to the frame's ray is to the best one, 0 out of view; and on which side."""
     centre = -np.einsum("nji,nj->ni", views.rotation, views.translation)
@@ -87,7 +90,7 @@ def _usefulness(
     rays /= np.maximum(np.linalg.norm(rays, axis=-1, keepdims=True), 1e-12)
     cosine = (rays * rays[frame]).sum(-1)
     angle = np.arccos(np.clip(cosine, -1, 1)).clip(1e-4)
-    nearness = np.exp(-0.5 * (np.log(angle / _BEST_ANGLE) / _ANGLE_SPREAD) ** 2)
+    nearness = np.exp(-0.5 * (np.log(angle / best_angle) / _ANGLE_SPREAD) ** 2)
     for other in range(len(views)):
         pixel, z = project_points(views, other, targets)
         nearness[other] *= (z > 0) & (pixel >= 0).all(1) & (pixel < views.size).all(1)
