@@ -152,6 +152,8 @@ def test_spires_fisheye_is_always_told(tmp_path):
     (camera,) = frames.cameras
     assert camera.model == "OPENCV_FISHEYE" and camera.calibrated
     assert camera.params[0] == pytest.approx(LENS.params[0] * 64 / 1440)
+    # the dataset counts from the first pixel's centre, a COLMAP camera from the image's corner
+    assert LENS.params[2:4] == pytest.approx((713.2646767, 561.0751285))
     assert not (sequence / "lens.txt").exists(), "nothing is written into the data"
 
 

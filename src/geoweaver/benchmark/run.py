@@ -9,7 +9,7 @@ from geoweaver.benchmark.colmap import colmap_row
 from geoweaver.benchmark.machine import machine
 from geoweaver.benchmark.plan import OWN, Plan
 from geoweaver.benchmark.scene import Found, Scene
-from geoweaver.benchmark.scoring import Row
+from geoweaver.benchmark.scoring import Row, failed_row
 from geoweaver.benchmark.tables import as_markdown
 from geoweaver.benchmark.weaving import own_rows, scene_config
 from geoweaver.errors import ConfigError, GeoWeaverError, MissingExtraError
@@ -55,9 +55,9 @@ def _or_reasons(scene: Scene, methods: tuple[str, ...], compute: Callable[[], li
     except (ConfigError, MissingExtraError):
         raise
     except GeoWeaverError as error:
-        reason = " ".join(str(error).split())
-        log.warning("%s failed: %s", scene.name, reason)
-        return [{"scene": scene.name, "method": m, "status": "failed", "reason": reason} for m in methods]
+        rows = [failed_row(scene, method, error) for method in methods]
+        log.warning("%s failed: %s", scene.name, rows[0]["reason"])
+        return rows
 
 
 def write_results(out: Path, rows: list[Row], plan: Plan, scenes: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from geoweaver.benchmark.scene import Scene
 from geoweaver.datatypes import Trajectory
-from geoweaver.errors import DegenerateError
+from geoweaver.errors import DegenerateError, GeoWeaverError
 from geoweaver.evaluation import associate, score_depth, score_doubts, score_trajectory
 from geoweaver.evaluation.depth import DepthFrame
 from geoweaver.evaluation.depth_files import depth_maps, same_names
@@ -18,6 +18,12 @@ from geoweaver.geometry.distortion import is_pinhole
 from geoweaver.results import FinishedRun
 
 Row = dict[str, Any]
+
+
+def failed_row(scene: Scene, method: str, error: GeoWeaverError) -> Row:
+    """In place of scores, why there are none."""
+    reason = " ".join(str(error).split())
+    return {"scene": scene.name, "method": method, "status": "failed", "reason": reason}
 
 
 def shown_part(reference: Trajectory, given: Trajectory, max_time_diff: float) -> Trajectory:
@@ -38,7 +44,11 @@ def depth_row(run: FinishedRun, scene: Scene, scale: float) -> Row:
         return {}
     if not all(is_pinhole(camera.lens) for camera in run.frames.cameras):
         return {"depth_note": "depth is not scored: the run straightened a bent lens, the reference is bent"}
-    return dict(score_depth(_compared(run, scene), scale).row())
+    try:
+        return dict(score_depth(_compared(run, scene), scale).row())
+    except GeoWeaverError as error:
+        # the cameras are scored all the same
+        return {"depth_note": f"depth is not scored: {error}"}
 
 
 def _compared(run: FinishedRun, scene: Scene) -> Iterator[DepthFrame]:

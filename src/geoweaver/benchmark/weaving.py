@@ -7,13 +7,14 @@ from typing import Any
 from geoweaver.assembly.frames_start import interpolate_cameras
 from geoweaver.benchmark.plan import STAGES, Plan
 from geoweaver.benchmark.scene import Scene
-from geoweaver.benchmark.scoring import Row, camera_row, depth_row, shown_part
+from geoweaver.benchmark.scoring import Row, camera_row, depth_row, failed_row, shown_part
 from geoweaver.datatypes import Trajectory
+from geoweaver.errors import GeoWeaverError
 from geoweaver.formats.files import is_file, is_folder, write_text
 from geoweaver.formats.json_document import read_json, write_json
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.pipeline import Config
-from geoweaver.results import FinishedRun, StageView
+from geoweaver.results import FinishedRun
 
 _COST = "benchmark.json"
 
@@ -41,20 +42,25 @@ def own_rows(scene: Scene, folder: Path, plan: Plan, methods: tuple[str, ...]) -
     reference = shown_part(reference, estimate, plan.max_time_diff)
     rows: list[Row] = []
     for method in methods:
-        row: Row = {"scene": scene.name, "method": method, "status": "done"}
-        if method == "geoweaver":
-            row |= camera_row(estimate, reference, plan.max_time_diff)
-            row |= {**run.summary["frames"], **cost, **depth_row(run, scene, row["scale"])}
-        else:
-            cameras = _after(run, run.views[STAGES.index(method)], estimate)
+        cameras = estimate if method == "geoweaver" else _after(run, STAGES.index(method), estimate)
+        try:
+            row = {"scene": scene.name, "method": method, "status": "done"}
             row |= camera_row(cameras, reference, plan.max_time_diff)
-        rows.append(row)
+        except GeoWeaverError as error:
+            row = failed_row(scene, method, error)
+        rows.append(row if method != "geoweaver" else row | _of_the_run(run, scene, row, cost))
     return rows
 
 
-def _after(run: FinishedRun, view: StageView, estimate: Trajectory) -> Trajectory:
+def _of_the_run(run: FinishedRun, scene: Scene, row: Row, cost: dict[str, Any]) -> Row:
+    """What only the whole run has: its verdict, its cost, its depth."""
+    depth = depth_row(run, scene, row["scale"]) if row["status"] == "done" else {}
+    return {**run.summary["frames"], **cost, **depth}
+
+
+def _after(run: FinishedRun, stage: int, estimate: Trajectory) -> Trajectory:
     """Cameras after a stage; frames that no prior placed lie between their neighbours."""
-    placed = run.chunk >= 0
+    view, placed = run.views[stage], run.chunk >= 0
     cameras = interpolate_cameras(view.cam_from_world, placed, run.frames.timestamps, run.frames.camera)
     return replace(estimate, cam_from_world=cameras)
 
