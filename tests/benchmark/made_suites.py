@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from geoweaver.benchmark import Plan, find_scenes, run_benchmark
 from geoweaver.datatypes import Camera, Matches, Reconstruction, Trajectory, ViewGraph
 from geoweaver.errors import InputError
 from geoweaver.features.sift import no_features
@@ -197,3 +198,14 @@ class StandIn:
             self.frames.size, torch.ones(count, dtype=torch.bool),
             torch.zeros(count, 2, dtype=torch.float64), {},
         )  # fmt: skip
+
+
+def run(data: Path, out: Path, made: StandIn, suite: str = "folder", **options) -> list[dict]:
+    """A benchmark in which the stand-in reconstructs."""
+    plan = Plan(suite, reconstruct=made.reconstruct, load=made.load, **options)
+    return run_benchmark(find_scenes(suite, data), out, plan)
+
+
+def done(rows: list[dict], method: str = "geoweaver") -> dict:
+    (row,) = [row for row in rows if row["method"] == method and row["status"] == "done"]
+    return row
