@@ -1,8 +1,6 @@
 """What every benchmark shares: the machine it ran on, the JSON it leaves, the table it prints."""
 
 import json
-import os
-import platform
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,22 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from geoweaver.benchmark.machine import machine
+
 RESULTS = Path(__file__).parent / "results"
-
-
-def machine() -> dict[str, Any]:
-    """Processor, cores that this process may use, versions, and how busy the machine is."""
-    import numpy as np
-    import torch
-
-    return {
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load": round(os.getloadavg()[0], 2),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-    }
 
 
 def write_results(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS, **more: Any) -> Path:
@@ -59,13 +44,3 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    names = (
-        [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        if info.exists()
-        else []
-    )
-    return names[0].split(":", 1)[1].strip() if names else platform.processor() or platform.machine()

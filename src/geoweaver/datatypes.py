@@ -279,3 +279,13 @@ class Trajectory:
 
     def __len__(self) -> int:
         return len(self.index)
+
+    def choose(self, rows: Int[Tensor, "m"]) -> "Trajectory":
+        """Some of the frames."""
+        return Trajectory(
+            self.cam_from_world[rows],
+            self.index[rows],
+            None if self.names is None else tuple(self.names[i] for i in rows.tolist()),
+            None if self.timestamps is None else self.timestamps[rows],
+            None if self.trusted is None else self.trusted[rows],
+        )

@@ -10,7 +10,7 @@ from format_strategies import damaged
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_colmap import small_model
-from test_trajectory_files import EUROC
+from test_trajectory_files import ALIGNMENT, EUROC, VKITTI, VKITTI_INTRINSICS
 
 from geoweaver.datatypes import Trajectory
 from geoweaver.errors import GeoWeaverError
@@ -21,15 +21,19 @@ from geoweaver.formats.kitti import read_kitti, write_kitti
 from geoweaver.formats.nerfstudio import NerfstudioScene, read_transforms, write_transforms
 from geoweaver.formats.ply import PlyCloud, read_ply, write_ply
 from geoweaver.formats.run_folder import read_run_folder
-from geoweaver.formats.tnt_log import read_tnt_log, write_tnt_log
+from geoweaver.formats.tnt_log import read_tnt_alignment, read_tnt_log, write_tnt_log
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.formats.tum import read_tum, write_tum
+from geoweaver.formats.vkitti import read_vkitti, read_vkitti_intrinsics
 
 READERS = {
     "tum": read_tum,
     "kitti": read_kitti,
     "log": read_tnt_log,
     "euroc": read_euroc,
+    "vkitti": read_vkitti,
+    "intrinsic": read_vkitti_intrinsics,
+    "trans": read_tnt_alignment,
     "transforms": read_transforms,
     "ply": read_ply,
     **dict.fromkeys(("png", "npy", "npz", "pfm"), read_depth),
@@ -50,6 +54,9 @@ def valid(scratch) -> dict[str, bytes]:
     write_kitti(scratch / "v.kitti", walk)
     write_tnt_log(scratch / "v.log", walk)
     (scratch / "v.euroc").write_text(EUROC)
+    (scratch / "v.vkitti").write_text(VKITTI)
+    (scratch / "v.intrinsic").write_text(VKITTI_INTRINSICS)
+    (scratch / "v.trans").write_text(ALIGNMENT)
     write_transforms(scratch / "v.transforms", scene)
     write_ply(scratch / "v.ply", PlyCloud(torch.eye(3), torch.zeros(3, 3, dtype=torch.uint8)))
     for suffix in ("png", "npy", "npz", "pfm"):

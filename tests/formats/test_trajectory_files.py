@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoweaver.datatypes import Trajectory
+from geoweaver.errors import FormatError
 from geoweaver.formats.euroc import read_euroc
 from geoweaver.formats.kitti import read_kitti, write_kitti
-from geoweaver.formats.tnt_log import read_tnt_log, write_tnt_log
+from geoweaver.formats.tnt_log import read_tnt_alignment, read_tnt_log, write_tnt_log
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.formats.tum import read_tum, write_tum
+from geoweaver.formats.vkitti import read_vkitti, read_vkitti_intrinsics
 from geoweaver.geometry import SE3
 
 
@@ -127,6 +129,59 @@ def test_euroc_of_the_camera_instead_of_the_body(tmp_path):
     camera = read_euroc(tmp_path / "data.csv", body_from_cam).cam_from_world
     body = read_euroc(tmp_path / "data.csv").cam_from_world
     torch.testing.assert_close((body_from_cam @ camera).matrix(), body.matrix())
+
+
+VKITTI = (
+    "frame cameraID r1,1 r1,2 r1,3 t1 r2,1 r2,2 r2,3 t2 r3,1 r3,2 r3,3 t3 0 0 0 1\n"
+    "4 0 0 -1 0 1 1 0 0 2 0 0 1 3 0 0 0 1\n"
+    "4 1 0 -1 0 0 1 0 0 2 0 0 1 3 0 0 0 1\n"
+    "6 0 0 -1 0 1 1 0 0 2 0 0 1 5 0 0 0 1\n"
+)
+VKITTI_INTRINSICS = "frame cameraID K[0,0] K[1,1] K[0,2] K[1,2]\n0 0 725 726 620.5 187\n0 1 1 1 1 1\n"
+ALIGNMENT = "0 -2 0 1\n2 0 0 2\n0 0 2 3\n0 0 0 1\n"
+
+
+def test_virtual_kitti_is_world_to_camera_and_has_two_cameras(tmp_path):
+    (tmp_path / "extrinsic.txt").write_text(VKITTI)
+    read = read_trajectory(tmp_path / "extrinsic.txt")
+    assert read.index.tolist() == [4, 6]
+    seen = read.cam_from_world.act(torch.tensor([1.0, 0, 0]).double())
+    torch.testing.assert_close(seen, torch.tensor([[1.0, 3, 3], [1, 3, 5]], dtype=torch.float64))
+    assert read_vkitti(tmp_path / "extrinsic.txt", camera=1).cam_from_world.translation.tolist() == [
+        [0, 2, 3]
+    ]
+    with pytest.raises(FormatError, match="no row of camera 2"):
+        read_vkitti(tmp_path / "extrinsic.txt", camera=2)
+    (tmp_path / "intrinsic.txt").write_text(VKITTI_INTRINSICS)
+    assert read_vkitti_intrinsics(tmp_path / "intrinsic.txt") == (725, 726, 620.5, 187)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("6 0 0", "4 0 0", "appears twice"),
+        ("6 0 0", "6.5 0 0", "frame numbers"),
+        (" 5 0 0 0 1", " 5 0 0 0", "18"),
+    ],
+)
+def test_virtual_kitti_with_wrong_rows(tmp_path, old, new, words):
+    (tmp_path / "a.txt").write_text(VKITTI.replace(old, new))
+    with pytest.raises(FormatError, match=words):
+        read_vkitti(tmp_path / "a.txt")
+
+
+def test_the_alignment_of_tanks_and_temples_is_a_similarity(tmp_path):
+    (tmp_path / "a.txt").write_text(ALIGNMENT)
+    moved = read_tnt_alignment(tmp_path / "a.txt").act(torch.tensor([1.0, 0, 0]).double())
+    torch.testing.assert_close(moved, torch.tensor([1.0, 4, 3], dtype=torch.float64))
+    for wrong in (
+        ALIGNMENT.replace("2 0 0 2", "-2 0 0 2"),
+        ALIGNMENT.replace("0 0 2 3", "0 0 3 3"),
+        "1 0 0 0\n",
+    ):
+        (tmp_path / "a.txt").write_text(wrong)
+        with pytest.raises(FormatError):
+            read_tnt_alignment(tmp_path / "a.txt")
 
 
 def test_log_with_all_zero_numbers_counts_entries(tmp_path):

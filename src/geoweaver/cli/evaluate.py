@@ -33,7 +33,7 @@ class Options:
     """
 
     paths: Positional[_Paths]
-    """Run folders, TUM, KITTI, COLMAP model folders, transforms.json, T&T .log; the last is the reference."""
+    """Run folders, TUM, KITTI, COLMAP models, transforms.json, T&T .log ...; the last is the reference."""
     json: bool = False
     """Print JSON: an object for one estimate, a list of objects for several."""
     missing: Literal["fail", "ignore"] = "fail"

@@ -47,6 +47,12 @@ COMMANDS = {
         "geoweaver.cli.export", "write a finished run for COLMAP, nerfstudio, gsplat and others", maps=True
     ),
     "evaluate": Command("geoweaver.cli.evaluate", "score trajectories (and depth) against a reference"),
+    "benchmark": Command(
+        "geoweaver.cli.benchmark",
+        "reconstruct and score the paper's suites, or your own recordings with references",
+        resumes=True,
+        maps=True,
+    ),
     "report": Command("geoweaver.cli.report", "write a run's report: one HTML file that works offline"),
     "view": Command("geoweaver.cli.view", "look at runs in 3D in a browser, even while they are going on"),
     "models": Command("geoweaver.cli.models", "list, fetch and check the weights of learned models"),

@@ -4,6 +4,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -14,12 +15,13 @@ from geoweaver.evaluation.depth import DepthFrame
 from geoweaver.formats.depth import DEPTH_SUFFIXES, read_confidence, read_depth
 from geoweaver.formats.files import list_folder, place
 
+A = TypeVar("A")
+B = TypeVar("B")
+
 
 def depth_frames(estimate: Path, reference: Path, unit: float) -> Iterator[DepthFrame]:
     """Every reference depth map with its prediction; one that the estimate lacks is all unknown."""
-    found, truth = _depth_maps(estimate), _depth_maps(reference)
-    if not found.keys() & truth.keys():
-        found, truth = _by_number(found), _by_number(truth)
+    found, truth = same_names(depth_maps(estimate), depth_maps(reference))
     if not found.keys() & truth.keys():
         raise DegenerateError(
             f"no depth map in {place(estimate)} has the name or number of one in {place(reference)}: "
@@ -35,7 +37,7 @@ def depth_frames(estimate: Path, reference: Path, unit: float) -> Iterator[Depth
             yield DepthFrame(torch.zeros_like(depth), depth)
 
 
-def _depth_maps(folder: Path) -> dict[str, Path]:
+def depth_maps(folder: Path) -> dict[str, Path]:
     """The depth maps of a folder by their names without ending."""
     files = list_folder(folder, "a folder of depth maps, one file per frame,")
     maps = {path.stem: path for path in files if path.suffix.lower() in DEPTH_SUFFIXES}
@@ -44,7 +46,12 @@ def _depth_maps(folder: Path) -> dict[str, Path]:
     return maps
 
 
-def _by_number(files: dict[str, Path]) -> dict[str, Path]:
+def same_names(found: dict[str, A], truth: dict[str, B]) -> tuple[dict[str, A], dict[str, B]]:
+    """Both as they are where some names agree, else by the last numbers in the names."""
+    return (found, truth) if found.keys() & truth.keys() else (_by_number(found), _by_number(truth))
+
+
+def _by_number(files: dict[str, A]) -> dict[str, A]:
     """The same files by the last number in their names; none of them where that is not unique."""
     numbers = [re.findall(r"[0-9]{1,18}", name) for name in files]
     keys = [str(int(found[-1])) if found else "" for found in numbers]

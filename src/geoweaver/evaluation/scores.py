@@ -85,13 +85,7 @@ def trusted_part(trajectory: Trajectory) -> Trajectory:
         raise DegenerateError(
             "no frame is trusted: nothing is left to score; drop --trusted-only to score all"
         )
-    return Trajectory(
-        trajectory.cam_from_world[keep],
-        trajectory.index[keep],
-        None if trajectory.names is None else tuple(trajectory.names[i] for i in keep.tolist()),
-        None if trajectory.timestamps is None else trajectory.timestamps[keep],
-        trajectory.trusted[keep],
-    )
+    return trajectory.choose(keep)
 
 
 def _on_all_frames(

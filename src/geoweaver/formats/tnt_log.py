@@ -11,8 +11,10 @@ from geoweaver.datatypes import Trajectory
 from geoweaver.errors import FormatError
 from geoweaver.formats.files import Line, data_lines, numbers, place, quoted, table, write_text, written
 from geoweaver.formats.poses import from_matrices
+from geoweaver.geometry import Sim3
 
 EXPECTED = "a Tanks-and-Temples log (per frame a line of three integers and a 4x4 matrix in four lines)"
+ALIGNMENT = "a Tanks-and-Temples alignment (a 4x4 similarity in four lines)"
 _ENTRY = 5
 _LARGEST_INDEX = 10_000_000
 
@@ -41,6 +43,19 @@ def write_tnt_log(path: Path, trajectory: Trajectory) -> None:
         body = "".join(" ".join(map(written, row)) + "\n" for row in rows)
         entries.append(f"{index} {index} 0\n{body}")
     write_text(path, "".join(entries))
+
+
+def read_tnt_alignment(path: Path) -> Sim3:
+    """metres_from_log: the similarity of a scene's `_trans.txt`, from its log's world to the scanner's."""
+    lines = data_lines(path, ALIGNMENT)
+    if len(lines) != 4:
+        raise FormatError(f"{place(path)} has {len(lines)} lines, {ALIGNMENT} was expected: correct it")
+    matrix = table(path, lines, ("m1", "m2", "m3", "m4"))
+    scale = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
+    if not scale > 0:
+        raise FormatError(f"{place(path)}: the left 3x3 block is no scaled rotation: correct the numbers")
+    rigid = from_matrices(matrix[None] / [[scale] * 3 + [1.0]], lambda row: place(path))
+    return Sim3(torch.tensor(scale, dtype=torch.float64), rigid.rotation[0], rigid.translation[0])
 
 
 def _indices(path: Path, headers: list[Line]) -> Int64[Tensor, "n"]:

@@ -13,16 +13,18 @@ from geoweaver.formats.nerfstudio import read_transforms_trajectory
 from geoweaver.formats.run_folder import is_run_folder, read_run_folder
 from geoweaver.formats.tnt_log import read_tnt_log
 from geoweaver.formats.tum import read_tum
+from geoweaver.formats.vkitti import COLUMNS as VKITTI_COLUMNS
+from geoweaver.formats.vkitti import read_vkitti
 
 EXPECTED = (
-    "a trajectory (a GeoWeaver run folder, TUM, KITTI, EuRoC csv, COLMAP model folder, transforms.json "
-    "or Tanks-and-Temples .log)"
+    "a trajectory (a GeoWeaver run folder, TUM, KITTI, EuRoC csv, COLMAP model folder, transforms.json, "
+    "Tanks-and-Temples .log or Virtual KITTI 2's extrinsic.txt)"
 )
 _BY_COLUMNS = {8: read_tum, 12: read_kitti, 3: read_tnt_log}
 
 
 def read_trajectory(path: Path) -> Trajectory:
-    """Read a run folder, TUM, KITTI, EuRoC, COLMAP model folder, transforms.json or Tanks-and-Temples log."""
+    """Read a run folder, COLMAP model or transforms.json, or a TUM, KITTI, EuRoC, T&T or VKITTI 2 file."""
     return _read_folder(path) if is_folder(path) else _read_file(path)
 
 
@@ -44,6 +46,8 @@ def _read_file(path: Path) -> Trajectory:
     number, first = data_lines(path, EXPECTED)[0]
     if first.startswith("{"):
         return read_transforms_trajectory(path)
+    if first.split()[0] == VKITTI_COLUMNS[0]:
+        return read_vkitti(path)
     if first.count(",") >= len(EUROC_COLUMNS):
         return read_euroc(path)
     columns = len(first.split())
