@@ -214,6 +214,23 @@ def test_charts_and_matrix_are_drawn(tab):
     assert len(np.unique(tab.pixels("#matrix").reshape(-1, 3), axis=0)) >= 4
 
 
+@pytest.mark.parametrize(("middle", "span"), [(1.0, 0.002), (1.0, 0.01), (0.0, 3e-6), (150000.0, 40.0)])
+def test_no_two_ticks_of_an_axis_say_the_same(tab, middle, span):
+    labels = tab.page.evaluate(
+        """([middle, span]) => {
+            const host = document.querySelector('[data-chart="depth-scale"]'), spec = GW.data.charts["depth-scale"];
+            spec.series[0].y = spec.series[0].y.map((_, i, all) => middle + span * (i / all.length - 0.5));
+            spec.rule = middle;
+            GW.charts.redraw(host);
+            return [...host.querySelectorAll('svg text[text-anchor="end"]')].map(e => e.textContent);
+        }""",
+        [middle, span],
+    )
+    values = [float(label) for label in labels]
+    assert len(values) >= 3 and len(set(values)) == len(values), labels
+    assert np.allclose(np.diff(values), np.diff(values)[0]), "evenly spaced as they are drawn"
+
+
 def test_the_gallery_obeys(tab):
     page = tab.page
     page.locator("#frames").scroll_into_view_if_needed()
