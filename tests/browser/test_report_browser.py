@@ -254,6 +254,14 @@ def test_it_fits_the_screen_and_has_two_themes(tab):
     tab.requests.pop()  # the reload
 
 
+def test_on_paper_no_picture_is_left_in_a_scrolled_box(tab):
+    hidden = "(e => e.scrollHeight > e.clientHeight + 1)(document.getElementById('gallery'))"
+    assert tab.page.evaluate(hidden), "on a screen it scrolls"
+    tab.page.emulate_media(media="print")
+    assert not tab.page.evaluate(hidden)
+    assert not tab.page.locator(".toolbar").first.is_visible()
+
+
 def test_every_control_can_be_reached_with_the_keyboard(tab):
     page = tab.page
     page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
