@@ -218,7 +218,8 @@ def test_charts_and_matrix_are_drawn(tab):
 def test_no_two_ticks_of_an_axis_say_the_same(tab, middle, span):
     labels = tab.page.evaluate(
         """([middle, span]) => {
-            const host = document.querySelector('[data-chart="depth-scale"]'), spec = GW.data.charts["depth-scale"];
+            const host = document.querySelector('[data-chart="depth-scale"]');
+            const spec = GW.data.charts["depth-scale"];
             spec.series[0].y = spec.series[0].y.map((_, i, all) => middle + span * (i / all.length - 0.5));
             spec.rule = middle;
             GW.charts.redraw(host);
