@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from geoweaver.engine import Engine
+from geoweaver.engine import Engine, stage_progress
 from geoweaver.export.run_exports import write_exports
 from geoweaver.export.run_folder import RunRecord, run_json, write_run
 from geoweaver.export.run_outputs import expected_outputs, remove_outputs
@@ -45,7 +45,8 @@ def write_outputs(
         cloud = _cloud(run, record.key, config.fusion, store, engine)
         write_ply(out / "points.ply", cloud)
         record.clock.lap("cloud")
-        write_exports(run, out, cloud)
+        with stage_progress("exports", None):
+            write_exports(run, out, cloud)
         record.clock.lap("exports")
         write_report(replace(run, summary=run_json(record)), out / "report.html", cloud)
     write_run(out, record)

@@ -12,7 +12,7 @@ from geoweaver.between import VERSION as BETWEEN_VERSION
 from geoweaver.between import locate_rest
 from geoweaver.clock import Clock
 from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
-from geoweaver.engine import Engine, find_engine
+from geoweaver.engine import Engine, find_engine, stage_progress
 from geoweaver.engine.local import available_cores
 from geoweaver.errors import ConfigError
 from geoweaver.export.run_folder import RunRecord
@@ -44,7 +44,7 @@ from geoweaver.weave import WeaveConfig, weave
 log = logging.getLogger(__name__)
 MOST_NOTES = 5
 """Notes on the input that are logged; run.json has all of them."""
-VERSION = 3
+VERSION = 4
 """Goes up when the weave makes something else of the same input."""
 
 
@@ -176,10 +176,11 @@ def _weave(
     def compute() -> SavedRun:
         observations = gather_observations(priors, frames.size)
         calibrated = all(camera.calibrated for camera in frames.cameras)
-        woven = weave(
-            observations, graph, matches.load(), priors.read, frames.camera, calibrated,
-            config.weave, config.seed,
-        )  # fmt: skip
+        with stage_progress("weave", None):
+            woven = weave(
+                observations, graph, matches.load(), priors.read, frames.camera, calibrated,
+                config.weave, config.seed,
+            )  # fmt: skip
         return save_run(frames, graph, woven, config.weave, priors, matches.places, matches.first_edge)
 
     return cached_noun(store, SavedRun, "weave", "run", key, compute)[0], key
@@ -200,10 +201,12 @@ def _polish(frames: Frames, woven: SavedRun, key: str, config: Config, store: St
     if config.weave.stages < 3 or not config.polish.polish:
         return woven, key
     own = artifact_key("polish", POLISH_VERSION, [config.polish], [key])
-    run = cached_noun(
-        store, SavedRun, "polish", "run", own, lambda: polish_run(frames, woven, config.polish, store)
-    )
-    return run[0], own
+
+    def compute() -> SavedRun:
+        with stage_progress("polish", None):
+            return polish_run(frames, woven, config.polish, store)
+
+    return cached_noun(store, SavedRun, "polish", "run", own, compute)[0], own
 
 
 def _complete(

@@ -12,6 +12,8 @@ from geoweaver.weave import Woven
 _ASTRAY = 3.0
 """A frame without matches may lie so many times as far off its neighbours' way as these lie apart."""
 
+_HOLLOW = "its prior is not believed: it has no depth, or features move otherwise than it says"
+
 
 def placed_by_prior(frames: Frames, woven: Woven) -> Bool[Tensor, "F"]:
     """Frames whose camera and depth a prior told, but for those that only a prior puts far off the way."""
@@ -45,6 +47,9 @@ def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Recon
     cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.camera)
     intrinsics = corrected_intrinsics(woven.setup, woven.state)
     reason = {f: r for f, r in enumerate(woven.trust.reason) if r}
+    canonical = woven.tables.canonical
+    hollow = (canonical >= 0) & (woven.tables.observations.confidence[canonical.clamp(min=0)] == 0)
+    reason |= {f: _HOLLOW for f in hollow.nonzero().squeeze(1).tolist() if f in reason}
     for frame in (~seen).nonzero().squeeze(1).tolist():
         reason[frame] = _why_unseen(frames, frame, int(woven.tables.canonical[frame]) >= 0)
     sigma = torch.where(seen[:, None], woven.trust.sigma, torch.inf)

@@ -139,6 +139,28 @@ def test_every_control_changes_the_picture_as_it_should(tab: Tab) -> None:
     tab.wait(lambda: panel.look.confidence == 0)
 
 
+def test_the_path_has_the_colour_of_its_cameras(tab: Tab) -> None:
+    panel = tab.viewer.panel
+    assert panel is not None
+    nodes = [n for run in panel.nodes for n in (run.chosen, run.reference, *run.frusta.values())]
+    panel.change(points=False)
+    for node in nodes:
+        node.visible = False
+    try:
+        tab.wait(lambda: (tab.pixels().min(-1) > 250).mean() > 0.98)
+        shown = tab.settled().reshape(-1, 3)[:, ::-1]
+        line = shown[shown.min(-1) < 30]
+        # trusted and not trusted, but for the page's tone mapping
+        wanted = np.array([[0x00, 0x72, 0xB2], [0xD5, 0x5E, 0x00]])
+        away = np.abs(line[:, None] - wanted).max(-1).min(-1)
+        assert len(line) > 100 and (away < 30).mean() > 0.9
+    finally:
+        panel.change(points=True, cameras=False)
+        panel.change(cameras=True)
+        for run in panel.nodes:
+            run.show(panel.look)
+
+
 def test_drag_scrub_and_fly_move_what_they_should(tab: Tab) -> None:
     panel = tab.viewer.panel
     assert panel is not None

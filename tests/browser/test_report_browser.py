@@ -214,6 +214,24 @@ def test_charts_and_matrix_are_drawn(tab):
     assert len(np.unique(tab.pixels("#matrix").reshape(-1, 3), axis=0)) >= 4
 
 
+@pytest.mark.parametrize(("middle", "span"), [(1.0, 0.002), (1.0, 0.01), (0.0, 3e-6), (150000.0, 40.0)])
+def test_no_two_ticks_of_an_axis_say_the_same(tab, middle, span):
+    labels = tab.page.evaluate(
+        """([middle, span]) => {
+            const host = document.querySelector('[data-chart="depth-scale"]');
+            const spec = GW.data.charts["depth-scale"];
+            spec.series[0].y = spec.series[0].y.map((_, i, all) => middle + span * (i / all.length - 0.5));
+            spec.rule = middle;
+            GW.charts.redraw(host);
+            return [...host.querySelectorAll('svg text[text-anchor="end"]')].map(e => e.textContent);
+        }""",
+        [middle, span],
+    )
+    values = [float(label) for label in labels]
+    assert len(values) >= 3 and len(set(values)) == len(values), labels
+    assert np.allclose(np.diff(values), np.diff(values)[0]), "evenly spaced as they are drawn"
+
+
 def test_the_gallery_obeys(tab):
     page = tab.page
     page.locator("#frames").scroll_into_view_if_needed()
@@ -235,6 +253,14 @@ def test_it_fits_the_screen_and_has_two_themes(tab):
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     tab.requests.pop()  # the reload
+
+
+def test_on_paper_no_picture_is_left_in_a_scrolled_box(tab):
+    hidden = "(e => e.scrollHeight > e.clientHeight + 1)(document.getElementById('gallery'))"
+    assert tab.page.evaluate(hidden), "on a screen it scrolls"
+    tab.page.emulate_media(media="print")
+    assert not tab.page.evaluate(hidden)
+    assert not tab.page.locator(".toolbar").first.is_visible()
 
 
 def test_every_control_can_be_reached_with_the_keyboard(tab):

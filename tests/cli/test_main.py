@@ -1,9 +1,12 @@
 """Exit codes and messages of the real command, run as users run it."""
 
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -130,6 +133,31 @@ def test_warnings_of_the_mappers_solver_stay_out_of_the_log():
     code = "import geoweaver.cli.main as m; m.main([]); import pycolmap; print(pycolmap.logging.minloglevel)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "2"
+
+
+LOGGED = """
+import logging, sys
+from geoweaver.cli.main import _log_to_stderr
+from geoweaver.engine import stage_progress
+_log_to_stderr()
+with stage_progress("exports", None):
+    logging.getLogger("geoweaver.export").info("colmap: 20 images")
+logging.getLogger("geoweaver.export").info("and [bold]on")
+"""
+
+
+def test_a_line_of_the_log_stands_above_the_progress_not_in_it():
+    reader, writer = pty.openpty()
+    done = subprocess.run([sys.executable, "-c", LOGGED], stderr=writer, env=os.environ | {"TERM": "xterm"})
+    os.close(writer)
+    told = b""
+    with suppress(OSError):  # a terminal that nobody holds any more
+        while part := os.read(reader, 4096):
+            told += part
+    os.close(reader)
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", told.decode()))
+    assert done.returncode == 0 and any(line.startswith("exports") for line in lines)
+    assert "colmap: 20 images" in lines and "and [bold]on" in lines
 
 
 def test_an_unforeseen_file_error_is_a_bug(stub):

@@ -19,9 +19,12 @@ def test_progress_names_the_stage_that_run_json_has() -> None:
         for name in re.findall(r'clock\.lap\("([^"]+)"', file.read_text())
     }
     files = [*SOURCE.glob("*.py"), *(file for folder in FOLDERS for file in (SOURCE / folder).glob("*.py"))]
-    titles = {title for file in files for title in re.findall(r'\btitle="([^"]+)"', file.read_text())}
+    written = r'\b(?:title=|stage_progress\()"([^"]+)"'
+    titles = {title for file in files for title in re.findall(written, file.read_text())}
     assert {"frames", "graph", "matches", "priors"} <= stages and len(titles) > 4
     assert {title.partition(":")[0] for title in titles} <= stages
+    # the longest stages too, though they have no pieces to count
+    assert {"weave", "polish", "exports"} <= titles
 
 
 def test_the_summary_says_what_to_look_at(tmp_path: Path, capsys) -> None:

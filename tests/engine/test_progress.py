@@ -7,9 +7,11 @@ from contextlib import suppress
 
 import mapped_functions as f
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from geoweaver.engine import map_pieces, stage_progress
-from geoweaver.engine.progress import clock, rate
+from geoweaver.engine.progress import Pace, clock, rate
 
 
 class Terminal:
@@ -66,6 +68,50 @@ def test_a_map_inside_a_stage_stays_silent(terminal, monkeypatch):
     assert "inner" not in told
     list(map_pieces(f.square, range(3), 1, title="later"))
     assert "later" in terminal.text()
+
+
+def test_what_nobody_can_count_shows_that_it_lives(terminal, monkeypatch):
+    sit_down(terminal, monkeypatch)
+    with stage_progress("weave", None):
+        pass
+    told = terminal.text()
+    assert "weave" in told and "so far" in told and "0/" not in told
+
+
+def test_nothing_to_do_is_no_line(terminal, monkeypatch):
+    sit_down(terminal, monkeypatch)
+    with stage_progress("frames", 0):
+        pass
+    assert terminal.text() == ""
+
+
+def test_two_pieces_at_the_same_moment_are_not_a_speed():
+    pace = Pace(100.0)
+    assert pace.per_second(103.0) is None and pace.seconds_left(5, 103.0) is None
+    pace.add(1, 103.0)
+    pace.add(1, 103.00002)
+    assert pace.per_second(103.0001) == pytest.approx(2 / 3, rel=1e-3)
+    assert pace.seconds_left(5, 103.0001) == pytest.approx(4.5, rel=1e-3)
+    assert pace.seconds_left(None, 103.0001) is None
+
+
+def test_pieces_that_were_kept_do_not_make_the_others_fast():
+    pace = Pace(0.0)
+    pace.add(900, 0.1)
+    for k in range(1, 7):
+        pace.add(1, 10.0 * k)
+    assert pace.per_second(61.0) == pytest.approx(0.1, rel=0.1)
+    assert pace.seconds_left(1000, 61.0) == pytest.approx(940, rel=0.1)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(1, 50)), min_size=1, max_size=40), st.floats(0, 100))
+def test_no_more_comes_in_a_second_than_came_at_all(steps, wait):
+    pace, now = Pace(0.0), 0.0
+    for seconds, pieces in steps:
+        now += seconds
+        pace.add(pieces, now)
+    speed, seen = pace.per_second(now + wait), min(now + wait, 30)
+    assert speed is None or speed * seen <= 1.0001 * sum(pieces for _, pieces in steps)
 
 
 @pytest.mark.parametrize(("speed", "words"), [(None, ""), (0, ""), (12.34, "12.3/s"), (0.25, "4.0 s each")])

@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 from test_frame_features import places
 
-from geoweaver.errors import ConfigError, InputError
+from geoweaver.errors import ConfigError, FormatError, InputError
 from geoweaver.features import RETRIEVERS, Retriever, SaladRetriever, compute_features, find_retriever
 from geoweaver.features import salad as salad_module
 from geoweaver.models import Salad, SaladConfig
@@ -26,7 +26,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     network = Salad(TINY).eval()
     path = tmp_path / "salad.safetensors"
     safetensors.torch.save_file({k: v.contiguous() for k, v in network.state_dict().items()}, path)
-    monkeypatch.setattr(salad_module, "load_salad", lambda file: network)
+    monkeypatch.setattr(salad_module, "load_salad", lambda file, device="cpu": network)
     monkeypatch.setattr(salad_module, "SIDE", 126)
     salad_module._loaded.cache_clear()
     return path
@@ -82,7 +82,7 @@ def test_salad_runs_where_it_is_told_and_a_gpu_holds_one(weights: Path, tmp_path
             raise AssertionError("several processes, one GPU")
 
     with pytest.MonkeyPatch.context() as patch, Store.open(tmp_path / "work") as store:
-        patch.setattr(salad_module, "load_salad", lambda file: Network(TINY).eval())
+        patch.setattr(salad_module, "load_salad", lambda file, device="cpu": Network(TINY).eval())
         on_gpu = find_retriever(f"salad:{weights}", device="cuda")
         on_gpu.describe(compute_features(places(), store), range(2), Crowd())  # type: ignore[arg-type]
         patch.setattr(torch.cuda, "is_available", lambda: True)
@@ -111,3 +111,16 @@ def test_missing_weights_are_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         find_retriever("salad")
     with pytest.raises(InputError, match="cannot read"):
         find_retriever("salad:/nowhere/dino_salad.ckpt")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"PK\x03\x04 cut off", bytes(range(256)) * 20])
+def test_damaged_weights_are_refused_before_any_work(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "dino_salad.ckpt").write_bytes(content)
+    with pytest.raises(FormatError, match=r"dino_salad\.ckpt"):
+        find_retriever(f"salad:{tmp_path / 'dino_salad.ckpt'}")
+
+
+def test_weights_of_another_network_are_refused_before_any_work(tmp_path: Path) -> None:
+    torch.save({"backbone.model.cls_token": torch.zeros(1, 1, 768)}, tmp_path / "other.ckpt")
+    with pytest.raises(FormatError, match=r"other\.ckpt: SALAD: weights are missing"):
+        find_retriever(f"salad:{tmp_path / 'other.ckpt'}")

@@ -3,8 +3,10 @@
 import pickle
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -12,8 +14,9 @@ import torch
 from torch import Tensor
 
 from geoweaver.datatypes import Camera, Frames, Matches
-from geoweaver.errors import ConfigError, MissingExtraError
+from geoweaver.errors import ConfigError, FormatError, InputError, MissingExtraError
 from geoweaver.matching import roma as roma_module
+from geoweaver.matching import roma_networks
 from geoweaver.matching.protocol import Matcher, find_matcher
 from geoweaver.matching.roma import RomaMatcher
 from geoweaver.matching.roma_warp import Warp, WarpConfig, centres, sample_warp, to_pixels
@@ -220,6 +223,56 @@ def test_the_network_runs_where_it_is_told(name: str, monkeypatch: pytest.Monkey
     assert isinstance(cpu, RomaMatcher) and isinstance(cuda, RomaMatcher)
     assert (cpu._device, cpu.most_workers) == ("cpu", None)
     assert (cuda._device, cuda.most_workers) == ("cuda", 1)
+
+
+@pytest.mark.parametrize(
+    ("device", "installed", "used"), [("cpu", True, False), ("cuda", False, False), ("cuda", True, True)]
+)
+def test_the_kernel_of_gpus_is_used_only_where_it_is(
+    device: str, installed: bool, used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    build = lambda **how: asked.append(how) or StandInRomatch()  # noqa: E731
+    monkeypatch.setattr(sys.modules["romatch"], "roma_outdoor", build)
+    monkeypatch.setattr(roma_networks, "find_spec", lambda name: object() if installed else None)
+    roma_networks.load_romatch("", device)
+    assert asked[0]["use_custom_corr"] is used
+
+
+def test_romav2_does_without_its_kernel_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = ModuleType("romav2.local_correlation")
+    inner.local_corr = object()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, inner.__name__, inner)
+    roma_networks.load_romav2("", "cpu")
+    assert inner.local_corr is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["roma", "romav2"])
+def test_weights_that_cannot_be_fetched_are_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline(*_: Any, **__: Any) -> None:
+        raise URLError("Name or service not known")
+
+    monkeypatch.setattr(sys.modules["romatch"], "roma_outdoor", offline)
+    monkeypatch.setattr(StandInRomav2, "__init__", offline)
+    with pytest.raises(InputError, match=r"go online once.*--matcher classical"):
+        matched(name, [(0, 0, 1)])
+
+
+@pytest.mark.parametrize("name", ["roma", "romav2"])
+def test_files_that_are_no_weights_are_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "noise.pth").write_bytes(bytes(range(1, 200)))
+    with pytest.raises(FormatError, match="neither a safetensors nor a PyTorch"):
+        find_matcher(name, str(tmp_path / "noise.pth"))
+    torch.save({"weight": torch.zeros(3)}, tmp_path / "other.pth")
+    network = torch.nn.Linear(2, 2)
+    build = lambda weights, **how: network.load_state_dict(weights)  # noqa: E731
+    monkeypatch.setattr(sys.modules["romatch"], "roma_outdoor", build)
+    monkeypatch.setattr(StandInRomav2, "load_state_dict", lambda self, weights: build(weights), raising=False)
+    matcher = find_matcher(name, str(tmp_path / "other.pth"))
+    with pytest.raises(FormatError, match=rf"other\.pth: not weights of the matcher {name}: Missing key"):
+        matcher.match(frames(), lambda frame: None, [(0, 0, 1)])  # type: ignore[arg-type, return-value]
 
 
 def test_no_edges_no_matches() -> None:

@@ -11,8 +11,11 @@ from huggingface_hub import errors
 from stand_ins import PACKAGES, install, make_scene
 
 from geoweaver.errors import FormatError, InputError
+from geoweaver.geometry import SE3
 from geoweaver.priors import find_prior, mapanything, pi3, pi3x, vggt
-from geoweaver.priors.package import LICENCES, _tell_licence, load_package, locate_package
+from geoweaver.priors.package import LICENCES, PackageNetwork, _tell_licence, load_package, locate_package
+from geoweaver.priors.prediction import Prediction
+from geoweaver.priors.views import Views
 
 
 class Model(torch.nn.Linear):
@@ -108,3 +111,18 @@ def test_folders_count_by_their_content(tmp_path: Path) -> None:
     save(other, bias=torch.ones(3))
     digests = [locate_package("p", "a/b", str(folder))[1] for folder in (one, moved, other)]
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_model_that_draws_random_numbers_says_the_same_twice() -> None:
+    shaken = PackageNetwork(torch.nn.Identity(), draw, "cpu")
+    views = Views(torch.zeros(2, 3, 14, 14), torch.ones(2, 4), torch.ones(2, dtype=torch.bool))
+    first = shaken(views)
+    torch.rand(5)
+    before = torch.get_rng_state()
+    assert torch.equal(first.depth, shaken(views).depth)
+    assert torch.equal(torch.get_rng_state(), before), "nobody else's numbers change"
+
+
+def draw(model: Any, views: Views, device: str) -> Prediction:
+    n = len(views)
+    return Prediction(torch.rand(n, 4, 4), None, SE3.identity(n), views.intrinsics, views.calibrated)

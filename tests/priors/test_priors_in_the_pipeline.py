@@ -117,7 +117,13 @@ def test_random_weights_complete_and_nothing_of_it_is_trusted(folder: Path) -> N
     save_gpm(GPM(TINY), folder / "checkpoint")
     summary = run(folder, f"gpm:{folder / 'checkpoint'}")
     assert summary["frames"]["total"] == FRAMES and summary["frames"]["trusted"] == 0
-    assert len(summary["untrusted"]) == FRAMES and all(entry["reason"] for entry in summary["untrusted"])
+    reasons = [entry["reason"] for entry in summary["untrusted"]]
+    assert len(reasons) == FRAMES and all("prior is not believed" in reason for reason in reasons)
+    report = (folder / "run" / "report.html").read_text()
+    assert "prior is not believed" in report
+    assert "points lifted from the depth maps" in report, "nothing was fused"
+    # there is nothing to plot: a peak at 0.01 pixels would be made up
+    assert "miss by about" not in report and 'href="#residuals"' not in report
     assert before and shared_artifacts(folder) == before, "one graph and one set of matches for all priors"
 
 

@@ -109,12 +109,14 @@ def test_the_words_say_what_happened(hostile):
         assert words in text, words
 
 
+def large_cloud() -> PlyCloud:
+    points = 5 * torch.randn(300_000, 3, generator=torch.Generator().manual_seed(0))
+    return PlyCloud(points, (points.abs() * 40).clamp(0, 255).to(torch.uint8), None, torch.rand(300_000))
+
+
 def test_a_thousand_frames_fit_into_ten_megabytes(tmp_path):
     run = made_run(tmp_path, frames=1000)
-    generator = torch.Generator().manual_seed(0)
-    points = 5 * torch.randn(300_000, 3, generator=generator)
-    cloud = PlyCloud(points, (points.abs() * 40).clamp(0, 255).to(torch.uint8), None, torch.rand(300_000))
-    write_report(run, tmp_path / "report.html", cloud)
+    write_report(run, tmp_path / "report.html", large_cloud())
     assert (tmp_path / "report.html").stat().st_size < 10_000_000
     seen = Reader((tmp_path / "report.html").read_text())
     assert 100_000 < seen.data["cloud"]["count"] <= 200_000
@@ -131,6 +133,21 @@ def test_the_cloud_of_the_run_folder_is_shown(tmp_path):
     assert set(base64.b64decode(cloud["rgb"])) == {77}
     frame = np.frombuffer(base64.b64decode(cloud["frame"]), "<i4")
     assert (frame >= 0).mean() > 0.8
+
+
+def test_grass_and_noise_in_upright_images_do_not_swell_the_report(tmp_path):
+    run = made_run(tmp_path, frames=1000)
+    page = report_page(replace(run, frames=replace(run.frames, pixels=Noise())), large_cloud())
+    seen = Reader(page).data
+    assert 150 <= len(seen["pictures"]) <= 200 and seen["cloud"]["count"] > 100_000
+    assert len(page.encode()) < 10_000_000
+
+
+class Noise:
+    """Pictures that no encoder can shorten."""
+
+    def read(self, frame):
+        return np.random.default_rng(frame).integers(0, 256, (160, 90, 3), dtype=np.uint8)
 
 
 class Gone:
@@ -157,7 +174,26 @@ def test_a_run_with_next_to_nothing(tmp_path):
     )  # fmt: skip
     seen = Reader(report_page(bare))
     assert seen.data["cloud"] is None and seen.data["charts"] == {}
+    links = {a["href"][1:] for a in seen.all("a")}
+    assert links <= {a.get("id") for _, a in seen.elements}
     assert "nothing closed a loop" in " ".join(seen.texts)
+
+
+def test_a_stage_without_residuals_gets_no_peak(tmp_path):
+    run = made_run(tmp_path)
+    none = torch.zeros(0)
+    first = replace(run, views=(replace(run.views[0], pixel_error=none), *run.views[1:]))
+    text = " ".join(Reader(report_page(first)).texts)
+    assert "Most often, matches miss by about – pixels after Stage 1" in text
+    hollow = replace(run, views=tuple(replace(v, pixel_error=none, depth_error=none) for v in run.views))
+    seen = Reader(report_page(hollow))
+    assert not any("density" in name or "share" in name for name in seen.data["charts"])
+    assert "residuals" not in {a["href"][1:] for a in seen.all("a")} and "no match has depth" in seen.texts
+
+
+def test_an_empty_fused_cloud_is_not_called_one(tmp_path):
+    text = " ".join(Reader(report_page(made_run(tmp_path), PlyCloud(torch.zeros(0, 3)))).texts)
+    assert "lifted from the depth maps" in text and "of the fused cloud" not in text
 
 
 class NoDepth:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TextIO
 
 from geoweaver import __version__
 from geoweaver.cli.ending import Terminated, outlast_libraries, raised_when_terminated
@@ -135,8 +136,16 @@ def _help() -> str:
 
 def _log_to_stderr() -> None:
     """Our own INFO lines, other libraries' warnings."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_NowStderr()])
     logging.getLogger("geoweaver").setLevel(logging.INFO)
+
+
+class _NowStderr(logging.StreamHandler[TextIO]):
+    """Writes to what stderr is now: above a progress line that is being drawn, not into it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.setStream(sys.stderr)
+        super().emit(record)
 
 
 def _how_to_go_on(arguments: list[str]) -> str:

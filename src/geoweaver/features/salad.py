@@ -60,7 +60,10 @@ class SaladRetriever:
 def salad_retriever(path: str) -> SaladRetriever:
     """From a weight file, else from what `geoweaver models fetch salad` left in the cache."""
     place = Path(path) if path else _cached()
-    return SaladRetriever(place, file_digest(place))
+    digest = file_digest(place)
+    # hours before it is needed
+    load_salad(place, device="meta")
+    return SaladRetriever(place, digest)
 
 
 def _cached() -> Path:

@@ -16,6 +16,7 @@ from geoweaver.errors import ConfigError, MissingExtraError
 from geoweaver.matching.roma_networks import COARSE, LOADERS, Warper
 from geoweaver.matching.roma_warp import Warp, WarpConfig, WarpMatches, no_matches, sample_warp
 from geoweaver.matching.two_view import ReadFeatures
+from geoweaver.models.weights import read_state
 from geoweaver.store import NOT_IN_KEY, file_digest
 
 _KEPT = 32
@@ -108,8 +109,11 @@ def roma(name: str, path: str | None) -> RomaMatcher:
         # said before hours of other work, not when the first pair is matched
         raise MissingExtraError(package, "matchers", f"the matcher {name}")
     where = path or ""
-    is_file = bool(where) and where not in ("outdoor", "indoor")
-    return RomaMatcher(name, where, file_digest(Path(where)) if is_file else where)
+    if not where or (name == "roma" and where in ("outdoor", "indoor")):
+        return RomaMatcher(name, where, where)
+    # damaged files show now too
+    read_state(Path(where), "meta")
+    return RomaMatcher(name, where, file_digest(Path(where)))
 
 
 @lru_cache(maxsize=1)

@@ -2,8 +2,9 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from geoweaver.errors import MissingExtraError
+from geoweaver.errors import FormatError, InputError, MissingExtraError
 from geoweaver.matching.roma_warp import Warp
 from geoweaver.models import IMAGE_MEAN, IMAGE_STD
 from geoweaver.models.weights import read_state
@@ -21,6 +22,8 @@ Warper = Callable[[Float[Tensor, "b 3 H W"], Float[Tensor, "b 3 H W"]], list[War
 """Two batches of images in [0, 1] at the network's size to one warp each."""
 COARSE = 560
 """Pixels of a side that RoMa matches at; its second pass at 864 is left out, it cannot be batched."""
+_KERNEL = "local_corr"
+"""An optional package with a CUDA kernel, which `romatch` takes for granted on Linux."""
 
 
 def load_romatch(path: str, device: str) -> Warper:
@@ -31,13 +34,14 @@ def load_romatch(path: str, device: str) -> Warper:
     build = package.roma_indoor if which == "indoor" else package.roma_outdoor
     half = torch.float16 if device == "cuda" else torch.float32
     weights = None if own else read_state(Path(which))
-    with contextlib.redirect_stdout(sys.stderr):
+    with _loading("roma", path), contextlib.redirect_stdout(sys.stderr):
         model = build(
             device=torch.device(device),
             weights=weights,
             coarse_res=COARSE,
             upsample_res=COARSE,
             amp_dtype=half,
+            use_custom_corr=device == "cuda" and find_spec(_KERNEL) is not None,
         )
     model.upsample_preds, model.symmetric = False, True
     return _Romatch(model, device)
@@ -61,11 +65,16 @@ class _Romatch:
 def load_romav2(path: str, device: str) -> Warper:
     """RoMa v2, whose weights the package fetches itself unless a file is given."""
     package = _package("romav2")
-    if path:
-        model = package.RoMaV2(package.RoMaV2.Cfg(compile=False))
-        model.load_state_dict(read_state(Path(path)))
-    else:
-        model = package.RoMaV2()
+    weights = read_state(Path(path)) if path else None
+    if device != "cuda":
+        with contextlib.suppress(ImportError):
+            # without its kernel the package computes the same in torch
+            setattr(import_module("romav2.local_correlation"), _KERNEL, None)
+    with _loading("romav2", path):
+        # romav2 2.0.0 loads its own weights only where it is given no settings
+        model = package.RoMaV2() if weights is None else package.RoMaV2(package.RoMaV2.Cfg(compile=False))
+        if weights is not None:
+            model.load_state_dict(weights)
     model.apply_setting("base")
     # the setting asks for one direction and the second pass for twice the memory
     model.bidirectional, model.threshold = True, None
@@ -83,6 +92,23 @@ class _Romav2:
         names = ("warp_AB", "overlap_AB", "warp_BA", "overlap_BA")
         there, sure, back, sure_back = (told[name].float().cpu() for name in names)
         return [Warp(there[k], sure[k, ..., 0], back[k], sure_back[k, ..., 0]) for k in range(len(there))]
+
+
+@contextlib.contextmanager
+def _loading(name: str, path: str) -> Iterator[None]:
+    """Weights that the package cannot fetch, or that are another network's, as one line."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"the weights of the matcher {name} cannot be fetched ({error}): go online once, they stay in "
+            f"torch's cache ({torch.hub.get_dir()}), or use --matcher classical"
+        ) from error
+    except RuntimeError as error:
+        lines = [line.strip() for line in str(error).splitlines()]
+        if not lines or "loading state_dict" not in lines[0]:
+            raise
+        raise FormatError(f"{path}: not weights of the matcher {name}: {' '.join(lines[1:2])}") from error
 
 
 def _normalised(images: Tensor) -> Tensor:

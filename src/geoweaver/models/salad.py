@@ -96,9 +96,14 @@ def transport(score: Float[Tensor, "B M P"], dust_bin: Float[Tensor, ""]) -> Flo
     return (score + u + v)[:, :-1].exp()
 
 
-def load_salad(source: Path | Mapping[str, Tensor], config: SaladConfig | None = None) -> Salad:
-    """SALAD with the weights of `dino_salad.ckpt` or of a state dict with its key names."""
-    state = read_state(source) if isinstance(source, Path) else dict(source)
+def load_salad(
+    source: Path | Mapping[str, Tensor], config: SaladConfig | None = None, device: str = "cpu"
+) -> Salad:
+    """SALAD with the weights of `dino_salad.ckpt` or of a state dict with its key names.
+
+    From a file on the device "meta" it has no numbers: what is damaged or another network is refused at once.
+    """
+    state = read_state(source, device) if isinstance(source, Path) else dict(source)
     with torch.device("meta"):
         network = Salad(config)
     kept = {key: value for key, value in state.items() if key not in _IGNORED}

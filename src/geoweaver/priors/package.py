@@ -47,7 +47,10 @@ class PackageNetwork:
     device: str
 
     def __call__(self, views: Views) -> Prediction:
-        with half_precision(self.device):
+        used = [torch.cuda.current_device()] if self.device == "cuda" else []
+        with half_precision(self.device), torch.random.fork_rng(used):
+            # Pi3X shakes the scale of known cameras at random, in use as in training
+            torch.manual_seed(0)
             return self.ask(self.model, views, self.device)
 
     def footprint(self, size: tuple[int, int]) -> Footprint:

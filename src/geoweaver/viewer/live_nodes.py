@@ -67,7 +67,7 @@ class RunNodes:
         for band, rows in self.bands.values():
             band.colors = colours[rows]
         cameras = self.run.frame_colours(look.colour)
-        self.path.colors = _pairs(cameras.numpy())
+        self.path.colors = _path_colours(cameras.numpy())
         for frame, frustum in self.frusta.items():
             frustum.color = _rgb(cameras[frame])
 
@@ -119,7 +119,7 @@ class RunNodes:
 
     def _add_path(self, server: Any, look: Look) -> Any:
         centres = self.run.stages[self.stage(look)].cam_from_view.centre.float().numpy()
-        colours = _pairs(self.run.frame_colours(look.colour).numpy())
+        colours = _path_colours(self.run.frame_colours(look.colour).numpy())
         return server.scene.add_line_segments(
             f"/run{self.index}/path", _pairs(centres), colours, thickness=2.5, thickness_units="screen"
         )
@@ -180,6 +180,13 @@ def fitting_sizes(run: SceneRun) -> tuple[float, float]:
 def _pairs(rows: np.ndarray) -> np.ndarray:
     """Each row with its successor (n-1, 2, 3)."""
     return np.stack([rows[:-1], rows[1:]], 1)
+
+
+def _path_colours(rgb: UInt8[np.ndarray, "n 3"]) -> UInt8[np.ndarray, "m 2 3"]:
+    """As `_pairs`, in linear light: unlike all other colours, viser takes those of a line's ends for that."""
+    share = rgb / 255
+    light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return _pairs((255 * light).round().astype(np.uint8))
 
 
 def _rgb(colour: UInt8[Tensor, "3"]) -> tuple[int, int, int]:

@@ -52,7 +52,7 @@ def report_page(
     converged, residuals, depths = convergence_chart(run), residual_charts(run), depth_charts(run)
     body = [
         sections.header(run),
-        views.map_section(len(thinned), thinned.found, cloud is None),
+        views.map_section(len(thinned), thinned.found, cloud is None or not len(cloud)),
         sections.path_section(run, reference is not None),
         sections.trust_section(run),
         *([tables.scores_section(scores)] if scores else []),
@@ -65,7 +65,8 @@ def report_page(
     every = [*([converged] if converged else []), *residuals, *depths]
     data = scene_data(run, thinned, [s.frame for s in strips], reference)
     data["charts"] = {chart.name: chart.spec for chart in every}
-    return _document(run, body, json_script("data", data), bool(scores), bool(every))
+    there = {"scores": bool(scores), "residuals": bool(residuals), "depth": bool(depths)}
+    return _document(run, body, json_script("data", data), there)
 
 
 def _chart_sections(converged: Chart | None, residuals: list[Chart], depths: list[Chart]) -> list[Html]:
@@ -90,11 +91,10 @@ def _chart_sections(converged: Chart | None, residuals: list[Chart], depths: lis
     return parts
 
 
-def _document(run: FinishedRun, body: list[Html], data: Html, scored: bool, charted: bool) -> str:
-    names = [("map", "Map"), ("path", "Path"), ("trust", "Trust")]
-    names += [("scores", "Scores")] if scored else []
-    names += [("residuals", "Residuals"), ("depth", "Depth")] if charted else []
-    names += [("graph", "Graph"), ("frames", "Frames"), ("time", "Time"), ("settings", "Settings")]
+def _document(run: FinishedRun, body: list[Html], data: Html, there: Mapping[str, bool]) -> str:
+    """`there` tells of sections that a run may lack."""
+    every = ("map", "path", "trust", "scores", "residuals", "depth", "graph", "frames", "time", "settings")
+    names = [(name, name.capitalize()) for name in every if there.get(name, True)]
     title = f"{run.folder.resolve().name} · GeoWeaver"
     head = [
         tag("meta", charset="utf-8"), tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),

@@ -57,10 +57,12 @@ def residual_charts(run: FinishedRun) -> list[Chart]:
     }
     charts = []
     for kind, found in residual_distributions(run).items():
+        if not any(bool(getattr(v, kind).isfinite().any()) for v in run.views):
+            continue
         short, unit, label = names[kind]
         medians = [(v.name, median_error(getattr(v, kind))) for v in run.views]
         half = _sentence("Half of the matches miss by less than", medians, unit)
-        peaks = [(d.name, float(d.at[d.density.argmax()])) for d in found]
+        peaks = [(d.name, _peak(d)) for d in found]
         most = _sentence("Most often, matches miss by about", peaks, unit)
         x = {"label": label, "log": True}
         share = {"label": "share of matches", "zero": True, "high": 1}
@@ -79,7 +81,12 @@ def residual_charts(run: FinishedRun) -> list[Chart]:
                 {"series": _curves(found, "density"), "x": x, "y": density},
             ),
         ]
-    return charts if run.views else []
+    return charts
+
+
+def _peak(found: Distribution) -> float:
+    """Where most residuals are; nan where there are none."""
+    return float(found.at[found.density.argmax()]) if bool((found.density > 0).any()) else math.nan
 
 
 def _sentence(begin: str, values: list[tuple[str, float]], unit: str) -> str:

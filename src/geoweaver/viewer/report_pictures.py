@@ -15,6 +15,8 @@ WIDTH = 192
 EVEN, UNTRUSTED = 150, 50
 """Frames shown at most: spread evenly over the sequence, and of those that are not trusted."""
 _QUALITY = 62
+_MOST_BYTES = 20_000
+"""Of one strip: two hundred of them leave the report below 10 MB whatever was filmed."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +46,31 @@ def _spread(frames: list[int], most: int) -> list[int]:
 
 def picture_strip(run: FinishedRun, frame: int) -> Strip | None:
     """The strip of a frame; None where its pixels can no longer be read."""
-    import cv2
-
     picture = frame_pixels(run, frame)
     if picture is None:
         return None
-    size = (WIDTH, max(round(WIDTH * picture.shape[0] / picture.shape[1]), 1))
-    parts = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA)]
-    has_depth = frame in set(run.depths.frames)
+    parts, has_depth = [picture], frame in set(run.depths.frames)
     if has_depth:
         shown = run.depths.read(frame)
-        parts += [
-            cv2.resize(p, size, interpolation=cv2.INTER_AREA)
-            for p in (depth_picture(shown), _confidence(shown))
-        ]
-    else:
-        parts += 2 * [_stripes(size[1], size[0])]
-    strip = np.concatenate(parts, 1)
-    _, data = cv2.imencode(".webp", strip[:, :, ::-1], [cv2.IMWRITE_WEBP_QUALITY, _QUALITY])
-    return Strip(frame, data.tobytes(), strip.shape[1], strip.shape[0], has_depth)
+        parts += [depth_picture(shown), _confidence(shown)]
+    width = WIDTH
+    data, height = _joined(parts, width)
+    while len(data) > _MOST_BYTES and width > 1:
+        # grass and noise in upright images take several times the usual room
+        width = max(int(0.95 * width * (_MOST_BYTES / len(data)) ** 0.5), 1)
+        data, height = _joined(parts, width)
+    return Strip(frame, data, 3 * width, height, has_depth)
+
+
+def _joined(parts: list[UInt8[np.ndarray, "_ _ 3"]], width: int) -> tuple[bytes, int]:
+    """Pictures side by side as one WebP, stripes for those that are missing; and its height."""
+    import cv2
+
+    height = max(round(width * parts[0].shape[0] / parts[0].shape[1]), 1)
+    shown = [cv2.resize(part, (width, height), interpolation=cv2.INTER_AREA) for part in parts]
+    shown += (3 - len(shown)) * [_stripes(height, width)]
+    strip = np.concatenate(shown, 1)[:, :, ::-1]
+    return cv2.imencode(".webp", strip, [cv2.IMWRITE_WEBP_QUALITY, _QUALITY])[1].tobytes(), height
 
 
 def frame_pixels(run: FinishedRun, frame: int) -> UInt8[np.ndarray, "H W 3"] | None:

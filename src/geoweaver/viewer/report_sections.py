@@ -1,5 +1,6 @@
 """The report's sections as HTML; everything that comes from the run is escaped by `tag`."""
 
+import math
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -52,7 +53,7 @@ def _key_numbers(run: FinishedRun) -> list[tuple[str, str, str]]:
     return [
         ("Frames", f"{total:,}", counted(int(run.frames.keyframe.sum()), "keyframe")),
         ("Trusted", f"{100 * trusted / max(total, 1):.0f} %", f"{trusted:,} of {total:,} cameras"),
-        ("Median error", f"{number(error)} px", f"{number(first)} px after Stage 1"),
+        _error_tile(error, first),
         (
             "Chunks",
             f"{len({c for c in run.chunk.tolist() if c >= 0}):,}",
@@ -61,6 +62,12 @@ def _key_numbers(run: FinishedRun) -> list[tuple[str, str, str]]:
         ("Loops", f"{believed:,}", f"of {int(far.sum()):,} long-range pairs"),
         ("Time", duration(seconds), f"{duration(seconds / max(total, 1))} a frame"),
     ]
+
+
+def _error_tile(error: float, first: float) -> tuple[str, str, str]:
+    if not math.isfinite(error):
+        return "Median error", "–", "no match has depth"
+    return "Median error", f"{number(error)} px", f"{number(first)} px after Stage 1"
 
 
 def path_section(run: FinishedRun, reference: bool) -> Html:
@@ -127,7 +134,11 @@ def trust_section(run: FinishedRun) -> Html:
         parts.append(tag("p", text))
     notes = [
         *run.frames.notes,
-        *(note for stage in run.summary.get("stages", []) for note in stage.get("notes", [])),
+        *(
+            f"{stage['name']}: {note}"
+            for stage in run.summary.get("stages", [])
+            for note in stage.get("notes", [])
+        ),
     ]
     if notes:
         parts += [

@@ -15,11 +15,14 @@ GW.charts = (() => {
     for (let p = Math.ceil(Math.log10(low) - 1e-9); p <= Math.log10(high) + 1e-9; p++) ticks.push(10 ** p);
     return ticks;
   }
-  function words(value) {
+  // with a step, as many digits as tell neighbouring ticks apart
+  function words(value, step) {
     if (value === 0) return "0";
-    const size = Math.abs(value);
-    return size >= 1e5 || size < 1e-4 ? value.toExponential(0).replace("e+", "e") : String(Number(value.toPrecision(3)));
+    const size = Math.abs(value), digits = step ? Math.max(3, Math.floor(Math.log10(size) + 1e-9) - Math.floor(Math.log10(step) + 1e-9) + 1) : 3;
+    if (size >= 1e5 || size < 1e-4) return value.toExponential(step ? digits - 1 : 0).replace(/\.?0*e\+?/, "e");
+    return String(Number(value.toPrecision(Math.min(digits, 12))));
   }
+  const gap = (ticks) => (ticks.length > 1 ? ticks[1] - ticks[0] : 0);
 
   function ranges(spec) {
     const xs = [], ys = [];
@@ -39,13 +42,14 @@ GW.charts = (() => {
     const px = (x) => LEFT + (at(x) - at(r.x0)) / (at(r.x1) - at(r.x0)) * (width - LEFT - RIGHT);
     const py = (y) => HEIGHT - BOTTOM - (y - r.y0) / (r.y1 - r.y0) * (HEIGHT - TOP - BOTTOM);
     const svg = element("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, "aria-hidden": "true" });
-    for (const y of niceTicks(r.y0, r.y1, 5)) {
+    const rows = niceTicks(r.y0, r.y1, 5), columns = log ? logTicks(r.x0, r.x1) : niceTicks(r.x0, r.x1, width > 420 ? 7 : 4);
+    for (const y of rows) {
       svg.append(element("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: py(y), y2: py(y) }));
-      svg.append(element("text", { x: LEFT - 8, y: py(y) + 4, "text-anchor": "end" }, words(y)));
+      svg.append(element("text", { x: LEFT - 8, y: py(y) + 4, "text-anchor": "end" }, words(y, gap(rows))));
     }
-    for (const x of log ? logTicks(r.x0, r.x1) : niceTicks(r.x0, r.x1, width > 420 ? 7 : 4)) {
+    for (const x of columns) {
       svg.append(element("line", { class: "axis", x1: px(x), x2: px(x), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 5 }));
-      svg.append(element("text", { x: px(x), y: HEIGHT - BOTTOM + 19, "text-anchor": "middle" }, words(x)));
+      svg.append(element("text", { x: px(x), y: HEIGHT - BOTTOM + 19, "text-anchor": "middle" }, words(x, log ? 0 : gap(columns))));
     }
     svg.append(element("text", { x: (LEFT + width - RIGHT) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, spec.x.label));
     svg.append(element("text", { x: 0, y: 0, "text-anchor": "middle", transform: `translate(12 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)` }, spec.y.label));
