@@ -22,13 +22,18 @@ def images_digest(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def colmap_row(name: str, images: Path, truth: Trajectory, params: str | None, fresh: bool) -> dict[str, Any]:
-    """COLMAP's row of a sequence: kept where the same images were measured before."""
+def colmap_row(
+    name: str, images: Path, truth: Trajectory, params: str | None, how: str
+) -> dict[str, Any] | None:
+    """COLMAP's row of a sequence: `kept` where the same images were measured before, or measured `fresh`.
+
+    `known`: nothing is measured, None where nothing is kept.
+    """
     key = f"{name}-{images_digest(images)}-{params or 'unknown'}"
-    kept = [row for row in saved_rows("colmap") if row["key"] != key or fresh]
-    found = [row for row in saved_rows("colmap") if row["key"] == key and not fresh]
-    if found:
-        return found[0]
+    kept = [row for row in saved_rows("colmap") if row["key"] != key]
+    found = [row for row in saved_rows("colmap") if row["key"] == key]
+    if how == "known" or (found and how == "kept"):
+        return found[0] if found else None
     row = {"key": key, "sequence": name, **run_colmap(images, truth, params)}
     write_results("colmap", [*kept, row])
     return row

@@ -97,11 +97,13 @@ def depth_scores(subject: Subject, run: FinishedRun, scored: TrajectoryScores) -
     }
 
 
-def peer(subject: Subject, fresh: bool) -> dict[str, Any]:
+def peer(subject: Subject, how: str) -> dict[str, Any]:
     """COLMAP's columns."""
-    if subject.truth is None or subject.input.is_file():
+    if how == "none" or subject.truth is None or subject.input.is_file():
         return {}
-    row = colmap_row(subject.name, subject.input, subject.truth, subject.intrinsics, fresh)
+    row = colmap_row(subject.name, subject.input, subject.truth, subject.intrinsics, how)
+    if row is None:
+        return {}
     names = {"registered": "frames", "ate": "ate", "auc3": "auc3", "seconds": "seconds", "models": "models"}
     return {f"colmap_{new}": row[old] for old, new in names.items()}
 
@@ -111,14 +113,14 @@ def main() -> None:
     parser.add_argument("sequences", nargs="*", default=every_name())
     parser.add_argument("--out", type=Path, help="where the runs go; without it they are thrown away")
     parser.add_argument("--max-frames", type=int)
-    parser.add_argument("--colmap", choices=("kept", "fresh", "none"), default="kept")
+    parser.add_argument("--colmap", choices=("kept", "fresh", "known", "none"), default="kept")
     options = parser.parse_args()
     rows = [r for r in saved_rows("sequences") if r["sequence"] not in options.sequences]
     with tempfile.TemporaryDirectory() as scratch:
         out = options.out or Path(scratch)
         for subject in find_subjects(options.sequences, out):
             row = run_one(subject, out / subject.name, options.max_frames)
-            row |= {} if options.colmap == "none" else peer(subject, options.colmap == "fresh")
+            row |= peer(subject, options.colmap)
             rows.append(row)
             print_table([{k: r.get(k) for k in SHOWN} for r in rows if r["sequence"] in options.sequences])
             write_results("sequences", rows)
