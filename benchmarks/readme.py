@@ -1,4 +1,7 @@
-"""`python -m benchmarks.readme`: writes the readme's section "Measured" anew from the results there are."""
+"""`python -m benchmarks.readme`: writes what was measured anew, from the results there are.
+
+What a newcomer asks for goes into the readme's section "Measured", all else to docs/measured.md.
+"""
 
 import json
 import re
@@ -11,6 +14,7 @@ from benchmarks.harness import RESULTS
 from benchmarks.subjects import OTHERS
 
 README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measured.md"
 RUNS = 30
 """Of the ablation: five sequences, two settings, three seeds."""
 
@@ -235,25 +239,30 @@ def gpm(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
 {table(heads, lines)}"""
 
 
-SECTIONS: dict[str, tuple[str, Callable[[list[dict[str, Any]], dict[str, Any]], str]]] = {
+Words = Callable[[list[dict[str, Any]], dict[str, Any]], str]
+FIRST: dict[str, tuple[str, Words]] = {
     "sequences": ("From pixels to cameras and depth", sequences),
-    "growth": ("How cost grows", growth),
     "world_clouds": ("Clouds", world_clouds),
     "quality": ("What quality costs", quality),
+    "growth": ("How cost grows", growth),
     "exports": ("What COLMAP makes of the exports", exports),
+}
+"""In the readme."""
+MORE: dict[str, tuple[str, Words]] = {
     "ablation": ("What each stage is worth", ablation),
     "outliers": ("What wrong matches cost", outliers),
     "priors": ("Other priors", priors),
     "matching": ("The matcher", matching),
-    "render": ("The worlds", render),
     "gpm": ("The GPM", gpm),
+    "render": ("The worlds", render),
 }
+"""On the page of the documentation."""
 
 
-def measured(folder: Path = RESULTS) -> str:
-    """The section: one part for each result that exists, with its command and file."""
+def measured(sections: dict[str, tuple[str, Words]], folder: Path = RESULTS) -> str:
+    """One part for each result that exists, with its command and file."""
     parts = ["Every figure is from the file named beside it, which also tells date and machine."]
-    for name, (title, words) in SECTIONS.items():
+    for name, (title, words) in sections.items():
         path = folder / f"{name}.json"
         if path.exists():
             document = json.loads(path.read_text())
@@ -262,14 +271,24 @@ def measured(folder: Path = RESULTS) -> str:
     return "\n\n".join(parts)
 
 
-def main() -> None:
-    text = README.read_text()
+def written(text: str) -> str:
+    """The readme with its section made anew."""
     fresh, count = re.subn(
-        r"(?<=## Measured\n\n).*?(?=\n\n## Measured: )", lambda _: measured(), text, flags=re.DOTALL
+        r"(?<=## Measured\n\n).*?(?=\n\n## Measured: )", lambda _: measured(FIRST), text, flags=re.DOTALL
     )
     assert count == 1, "the readme has lost its section"
-    README.write_text(fresh)
-    print(f"{README}: measured figures written")
+    return fresh
+
+
+def page() -> str:
+    """The page of the documentation."""
+    return f"# Measured\n\nWhat the readme has no room for. {measured(MORE)}\n"
+
+
+def main() -> None:
+    README.write_text(written(README.read_text()))
+    PAGE.write_text(page())
+    print(f"{README}, {PAGE}: measured figures written")
 
 
 if __name__ == "__main__":

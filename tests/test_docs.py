@@ -101,9 +101,18 @@ def test_only_commands_that_exist_are_shown() -> None:
         assert set(re.findall(r"`make (\w+)`", page.read_text())) <= targets, page.name
 
 
-def test_results_that_the_readme_quotes_exist() -> None:
-    for path in re.findall(r"benchmarks/results/\w+\.\w+", (ROOT / "README.md").read_text()):
-        assert (ROOT / path).exists(), path
+def test_results_that_the_pages_quote_exist() -> None:
+    for page in (ROOT / "README.md", ROOT / "docs/measured.md"):
+        for path in re.findall(r"benchmarks/results/\w+\.\w+", page.read_text()):
+            assert (ROOT / path).exists(), path
+
+
+def test_the_tables_say_what_the_results_say() -> None:
+    from benchmarks import readme
+
+    text = readme.README.read_text()
+    assert readme.written(text) == text, "run python -m benchmarks.readme"
+    assert readme.page() == readme.PAGE.read_text(), "run python -m benchmarks.readme"
 
 
 @pytest.mark.slow
