@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def write_results(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS, **more: Any) -> Path:
     """Write NAME.json: the command, the date, the machine, the rows, and whatever sums them up."""
-    command = shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]])
+    command = shlex.join(["python", "-m", f"benchmarks.{name}", *_told(sys.argv[1:])])
     date = datetime.now(UTC).isoformat(timespec="seconds")
     head = {"command": command, "date": date, "machine": machine()}
     document = {**head, **more, "rows": [dict(row) for row in rows]}
@@ -23,6 +23,12 @@ def write_results(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = R
     path = folder / f"{name}.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
     return path
+
+
+def _told(words: Sequence[str]) -> list[str]:
+    """The options that a result depends on: not where on one machine the runs were kept."""
+    kept = [k for k, word in enumerate(words) if word != "--out" and (k == 0 or words[k - 1] != "--out")]
+    return [words[k] for k in kept]
 
 
 def saved_rows(name: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
