@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from geoweaver.assembly.trust import TrustConfig
 from geoweaver.between import VERSION as BETWEEN_VERSION
 from geoweaver.between import locate_rest
 from geoweaver.clock import Clock
@@ -48,6 +49,12 @@ VERSION = 4
 """Goes up when the weave makes something else of the same input."""
 
 
+def _from_pixels() -> WeaveConfig:
+    """The weave of real images: fewer matches, and sigmas measured on whole runs of rendered worlds."""
+    # what real depth and matches have in common outlasts the regions in which simulated errors are alike
+    return WeaveConfig(SamplingConfig(max_per_pair=2000), trust=TrustConfig(inflation=(2.4, 2.3)))
+
+
 @dataclass(frozen=True)
 class Config:
     """Settings of a whole run; each part is documented where it is used."""
@@ -57,7 +64,7 @@ class Config:
     lens: LensConfig = field(default_factory=LensConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
     graph: GraphConfig = field(default_factory=GraphConfig)
-    weave: WeaveConfig = field(default_factory=lambda: WeaveConfig(SamplingConfig(max_per_pair=2000)))
+    weave: WeaveConfig = field(default_factory=_from_pixels)
     polish: PolishConfig = field(default_factory=PolishConfig)
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""

@@ -39,7 +39,7 @@ class TrustConfig:
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
     inflation: tuple[float, float] = (0.9, 0.9)
-    """Factors on the sigmas of centre and rotation, calibrated on synthetic worlds: nearly 1."""
+    """Factors on the sigmas of centre and rotation, calibrated on simulated sequences: nearly 1."""
     least_cells: int = 20
     """Independent inlier cells that a frame's pose must rest on."""
     inlier_share: float = 0.25
