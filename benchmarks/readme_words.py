@@ -56,15 +56,13 @@ def sequences(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
 ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the end, AUC@3 in percent after
 Stage 1 and in the end; frames between keyframes are interpolated after the stages and localised in the end.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run here (54.3 m without
-loops in 3,121 s, say those who keep the recording). Seconds are of whole runs; street_loop had the machine to
-itself, all others shared it with other work.
+loops in 3,121 s, say those who keep the recording). Seconds are of whole runs without cloud and exports, on two
+cores that did little else.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
 The same worlds built from other seeds and filmed otherwise (benchmarks/subjects.py); no setting was chosen on
-`other` and `fast`. `phone`: bent lens, noise, motion blur and, but for the table, things that move. These six
-were measured before depth was refined at the images' size, bundle adjustment held less firmly and lenses
-settled with the whole sequence; the last alone brings the phones to 81.5, 86.5 and 94.7 (decision 23).
+`other` and `fast`. `phone`: bent lens, noise, motion blur and, but for the table, things that move.
 
 {_sequence_table([r for r in rows if r["sequence"] in OTHERS])}
 
