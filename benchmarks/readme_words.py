@@ -56,8 +56,7 @@ def sequences(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
 ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the end, AUC@3 in percent after
 Stage 1 and in the end; frames between keyframes are interpolated after the stages and localised in the end.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run here (54.3 m without
-loops in 3,121 s, say those who keep the recording). Seconds are of whole runs without cloud and exports, on two
-cores that did little else.
+loops in 3,121 s, say those who keep the recording). Seconds are of whole runs without cloud and exports.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 

@@ -15,7 +15,7 @@ from geoweaver.assembly.frame_refinement import refine_frames
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, paper_phases
 from geoweaver.assembly.frames_start import FrameStart, start_frames
 from geoweaver.assembly.links import LinkConfig
-from geoweaver.assembly.loops import LoopConfig, fitting_pairs, long_range_pairs
+from geoweaver.assembly.loops import LoopConfig, fitting_share, long_range_pairs, wide_pairs
 from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs
 from geoweaver.assembly.sequential import initialise_chunks
 from geoweaver.assembly.stopping import StopRule
@@ -63,7 +63,7 @@ def paper_config() -> WeaveConfig:
     return WeaveConfig(
         sampling=SamplingConfig(lateral=False),
         links=LinkConfig(rule=StopRule(most=0)),
-        alignment=AlignmentConfig(literal, LoopConfig(inlier_share=0.0, rounds=0)),
+        alignment=AlignmentConfig(literal, LoopConfig(inlier_share=0.0, wide_share=0.0, rounds=0)),
         refinement=FrameRefinementConfig(
             solver="adam", residual="world", both_directions=False, phases=paper_phases(), aspect_prior=0.0
         ),
@@ -185,16 +185,24 @@ def make_tables(
 def _refine(
     begin: FrameStart, graph: ViewGraph, rejected: tuple[int, ...], size: tuple[int, int], config: WeaveConfig
 ) -> tuple[FrameState, PairMatches, list[StageReport]]:
-    """Stage 3; after its coarse phase all long-range edges are judged anew, rejected ones too."""
-    refinement, every = config.refinement, begin.matches
-    wrong = torch.isin(every.edge, torch.tensor(rejected, dtype=torch.long))
+    """Stage 3; after its coarse phase all edges but neighbours' are judged anew, rejected ones too."""
+    refinement, every, loops = config.refinement, begin.matches, config.alignment.loops
     coarse, fine = refinement.phases[:1], refinement.phases[1:]
-    kept = select_pairs(every, ~wrong)
+    problem = frame_problem(every, begin.setup, refinement, coarse[0])
+    long, wide = (
+        long_range_pairs(every, graph.kind),
+        wide_pairs(every, graph.kind, begin.setup.group, loops),
+    )
+
+    def fits(state: FrameState, tolerance: float) -> Tensor:
+        share = fitting_share(every, problem.geometry(state), size, tolerance)
+        return share >= torch.where(wide, loops.wide_share, loops.inlier_share)
+
+    wrong = torch.isin(every.edge, torch.tensor(rejected, dtype=torch.long))
+    kept = select_pairs(every, ~wrong & (~wide | fits(begin.state, loops.pixel_tolerance)))
     state, reports = refine_frames(kept, begin.setup, begin.state, refinement, coarse)
     if fine and every.rows:
-        geometry = frame_problem(every, begin.setup, refinement, coarse[0]).geometry(state)
-        fits = fitting_pairs(every, geometry, size, config.alignment.loops)
-        keep = fits | ~long_range_pairs(every, graph.kind)
+        keep = ~(long | wide) | fits(state, loops.refined_tolerance)
         reports[-1] = replace(reports[-1], rejected_edges=tuple(torch.unique(every.edge[~keep]).tolist()))
         kept = select_pairs(every, keep)
         state, more = refine_frames(kept, begin.setup, state, refinement, fine)

@@ -31,6 +31,10 @@ class LoopConfig:
     """Relative depth disagreement of such a match."""
     refined_tolerance: float = 0.02
     """The same once Stage 3 has moved the frames, which then fit far better than rigid chunks."""
+    near: int = 4
+    """Frames so many steps apart in time at most are neighbours, whose matches are many and seldom wrong."""
+    wide_share: float = 0.5
+    """Share of its matches by which a temporal edge that is wider than that must fit the cameras."""
     rounds: int = 4
     """Solve and judge again at most so often."""
     matches_per_pair: int = 128
@@ -179,13 +183,25 @@ def link_tolerances(config: LoopConfig | LinkConfig) -> tuple[float, float]:
     return config.pixel_tolerance, config.depth_tolerance
 
 
-def fitting_pairs(
-    matches: PairMatches, geometry: PairGeometry, size: tuple[int, int], config: LoopConfig
+def wide_pairs(
+    matches: PairMatches, kind: Int[Tensor, "E"], group: Int[Tensor, "F"], config: LoopConfig
 ) -> Bool[Tensor, "P"]:
-    """Pairs enough of whose matches fit now that the frames themselves could move."""
+    """Pairs in time, but farther apart than neighbours, counted in the camera's frames that have matches."""
+    i, j = matches.observation_i, matches.observation_j
+    seen = torch.zeros(len(group), dtype=torch.bool)
+    seen[i], seen[j] = True, True
+    step = torch.zeros(len(group), dtype=torch.long)
+    for camera in torch.unique(group):
+        own = seen & (group == camera)
+        step[own] = torch.arange(int(own.sum()))
+    return ~long_range_pairs(matches, kind) & ((step[i] - step[j]).abs() > config.near)
+
+
+def fitting_share(
+    matches: PairMatches, geometry: PairGeometry, size: tuple[int, int], tolerance: float
+) -> Float[Tensor, "P"]:
+    """Share of each pair's matches that miss by no more than a share of the image diagonal."""
     pixels, _ = row_errors(matches, geometry)
-    diagonal = (size[0] ** 2 + size[1] ** 2) ** 0.5
-    good = (pixels <= config.refined_tolerance * diagonal).double()
+    good = (pixels <= tolerance * (size[0] ** 2 + size[1] ** 2) ** 0.5).double()
     count = matches.start.diff().clamp(min=1)
-    share = torch.zeros(len(matches), dtype=torch.float64).index_add_(0, matches.pair_of_row, good) / count
-    return share >= config.inlier_share
+    return torch.zeros(len(matches), dtype=torch.float64).index_add_(0, matches.pair_of_row, good) / count
