@@ -188,11 +188,12 @@ def _refine(
     """Stage 3; after its coarse phase all edges but neighbours' are judged anew, rejected ones too."""
     refinement, every, loops = config.refinement, begin.matches, config.alignment.loops
     coarse, fine = refinement.phases[:1], refinement.phases[1:]
+    if not every.rows:
+        state, reports = refine_frames(every, begin.setup, begin.state, refinement, coarse)
+        return state, every, reports
     problem = frame_problem(every, begin.setup, refinement, coarse[0])
-    long, wide = (
-        long_range_pairs(every, graph.kind),
-        wide_pairs(every, graph.kind, begin.setup.group, loops),
-    )
+    long = long_range_pairs(every, graph.kind)
+    wide = wide_pairs(every, graph.kind, begin.setup.group, loops)
 
     def fits(state: FrameState, tolerance: float) -> Tensor:
         share = fitting_share(every, problem.geometry(state), size, tolerance)
@@ -201,7 +202,7 @@ def _refine(
     wrong = torch.isin(every.edge, torch.tensor(rejected, dtype=torch.long))
     kept = select_pairs(every, ~wrong & (~wide | fits(begin.state, loops.pixel_tolerance)))
     state, reports = refine_frames(kept, begin.setup, begin.state, refinement, coarse)
-    if fine and every.rows:
+    if fine:
         keep = ~(long | wide) | fits(state, loops.refined_tolerance)
         reports[-1] = replace(reports[-1], rejected_edges=tuple(torch.unique(every.edge[~keep]).tolist()))
         kept = select_pairs(every, keep)
