@@ -56,12 +56,15 @@ def sequences(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
 ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the end, AUC@3 in percent after
 Stage 1 and in the end; frames between keyframes are interpolated after the stages and localised in the end.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run here (54.3 m without
-loops in 3,121 s, say those who keep the recording). Seconds are of whole runs without cloud and exports.
+loops in 3,121 s, say those who keep the recording). Seconds are of whole runs without cloud and exports,
+but for apartment_fast on two cores that did little else.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
 The same worlds built from other seeds and filmed otherwise (benchmarks/subjects.py); no setting was chosen on
 `other` and `fast`. `phone`: bent lens, noise, motion blur and, but for the table, things that move.
+The last four rows are of an earlier state: depth was coarser, bundle adjustment left lenses as they were, and
+Stage 3 did not judge wide edges in time.
 
 {_sequence_table([r for r in rows if r["sequence"] in OTHERS])}
 
