@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from benchmarks.harness import print_table, saved_rows, write_results
+from benchmarks.sigmas import in_sigmas
 from benchmarks.stage_cameras import stage_cameras
 from geoweaver.assembly.frame_problem import corrected_intrinsics
 from geoweaver.evaluation.pose_auc import pair_errors_deg, pose_auc
 from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama
-from geoweaver.geometry.so3 import rotation_angle
 from geoweaver.synth.simulated_sequence import RECIPES, Simulated, simulate_sequence
 from geoweaver.weave import WeaveConfig, Woven, input_layouts, weave
 
@@ -82,15 +82,6 @@ def chunk_scale_errors(simulated: Simulated, woven: Woven) -> torch.Tensor:
     return torch.stack([values[owners == k].median() for k in torch.unique(owners)]) - 1
 
 
-def sigma_shares(woven: Woven, truth: SE3) -> tuple[torch.Tensor, torch.Tensor]:
-    """Each frame's centre and rotation error over its stated sigma."""
-    estimate = woven.state.cam_from_world
-    fit = umeyama(estimate.centre, truth.centre)
-    apart = (fit.act(estimate.centre) - truth.centre).norm(dim=-1)
-    turn = rotation_angle(estimate.rotation @ fit.rotation.mT @ truth.rotation.mT)
-    return apart / (woven.trust.sigma[:, 0] * fit.scale), turn / woven.trust.sigma[:, 1]
-
-
 def chunk_path_errors(woven: Woven, simulated: Simulated) -> torch.Tensor:
     """Scale of each chunk's stretch of the path against the truth, relative to the whole path's, minus 1."""
     estimate, truth = woven.state.cam_from_world.centre, simulated.truth.cam_from_world.centre
@@ -120,7 +111,7 @@ def run_one(
     kept = torch.zeros(len(loops), dtype=torch.bool)
     kept[torch.unique(woven.matches.edge)] = True
     wrong = simulated.wrong_edges
-    centre, turn = sigma_shares(woven, truth)
+    centre, turn = in_sigmas(woven.state.cam_from_world, woven.trust.sigma, truth)
     focal = float(corrected_intrinsics(woven.setup, woven.state)[0, 0] / simulated.truth.intrinsics[0, 0] - 1)
     return {
         "sequence": sequence, "preset": preset, "seed": seed, "frames": len(truth),

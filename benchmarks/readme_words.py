@@ -57,7 +57,8 @@ ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the e
 Stage 1 and in the end; frames between keyframes are interpolated after the stages and localised in the end.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run here (54.3 m without
 loops in 3,121 s, say those who keep the recording). Seconds are of whole runs without cloud and exports,
-but for apartment_fast on two cores that did little else.
+on two cores that did little else; those of apartment_fast shared them, and all others are of the run before
+wide edges were judged, whose scores were then made anew from the same chunks.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
@@ -110,7 +111,8 @@ def quality(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
         lines.append([r["sequence"], r["quality"], r["size"], str(r["keyframes"]), *cost, *figures])
     heads = ["sequence", "`--quality`", "pixels", "keyframes", "seconds", "GB", "ATE", "AUC@3", "AbsRel",
              "AbsRel, sure half"]  # fmt: skip
-    return f"""Cameras and depth of the same frames; clouds hold up to 0.5, 1.5 and 4 million points.
+    return f"""Cameras and depth of the same frames, on cores that were shared at times; clouds
+hold up to 0.5, 1.5 and 4 million points.
 
 {table(heads, lines)}"""
 

@@ -18,7 +18,6 @@ from geoweaver.finished import load_run
 from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama
 from geoweaver.geometry.so3 import rotation_angle
-from geoweaver.results import FinishedRun
 
 SHARE = 0.68
 """Of the errors that one sigma shall hold."""
@@ -32,21 +31,23 @@ def in_order(truth: Trajectory, names: tuple[str, ...]) -> SE3:
     return truth.cam_from_world[torch.tensor([stems.index(Path(name).stem) for name in names])]
 
 
-def in_sigmas(run: FinishedRun, truth: SE3) -> tuple[Float[Tensor, "t"], Float[Tensor, "t"]]:
-    """Errors of trusted centres and rotations over what is stated, after one similarity."""
-    result = run.result
-    fit = umeyama(result.cam_from_world.centre, truth.centre)
-    apart = (fit.act(result.cam_from_world.centre) - truth.centre).norm(dim=-1) / fit.scale
-    turn = rotation_angle(result.cam_from_world.rotation @ fit.rotation.mT @ truth.rotation.mT)
-    known = result.trusted
-    return (apart / result.sigma[:, 0])[known], (turn / result.sigma[:, 1])[known]
+def in_sigmas(
+    estimate: SE3, sigma: Float[Tensor, "F 2"], truth: SE3
+) -> tuple[Float[Tensor, "F"], Float[Tensor, "F"]]:
+    """Each frame's centre and rotation error over its stated sigma, after one similarity."""
+    fit = umeyama(estimate.centre, truth.centre)
+    apart = (fit.act(estimate.centre) - truth.centre).norm(dim=-1)
+    turn = rotation_angle(estimate.rotation @ fit.rotation.mT @ truth.rotation.mT)
+    return apart / (sigma[:, 0] * fit.scale), turn / sigma[:, 1]
 
 
 def measure(subject: Subject, folder: Path) -> dict[str, Any]:
     """One row: shares inside one sigma, and the sigmas that hold two thirds."""
     assert subject.truth is not None
     run = load_run(folder)
-    centre, turn = in_sigmas(run, in_order(subject.truth, run.result.names))
+    result = run.result
+    both = in_sigmas(result.cam_from_world, result.sigma, in_order(subject.truth, result.names))
+    centre, turn = (errors[result.trusted] for errors in both)
     return {
         "sequence": subject.name, "trusted": len(centre),
         "inside_centre": float((centre <= 1).double().mean()),
