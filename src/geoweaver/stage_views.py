@@ -1,11 +1,13 @@
 """What each stage left behind, for eyes: every frame's camera, and by how much the matches miss."""
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from geoweaver.assembly.frame_problem import FrameSetup, frame_problem
-from geoweaver.assembly.frames_start import start_frames
+from geoweaver.assembly.frames_start import interpolate_cameras, start_frames
 from geoweaver.assembly.pairs import PairMatches, thin_pairs
 from geoweaver.assembly.residuals import block_residuals
 from geoweaver.datatypes import FrameState
@@ -22,9 +24,12 @@ def stage_views(woven: Woven, config: WeaveConfig) -> tuple[StageView, ...]:
     first = start_frames(
         tables.frames, tables.observations, woven.stage1, tables.canonical, setup.group, setup.calibrated
     )
+    # a frame that no prior saw took no part in Stage 3: it goes with its neighbours
+    moved = interpolate_cameras(woven.state.cam_from_world, tables.canonical >= 0)
+    last = replace(woven.state, cam_from_world=moved)
     views = [_view("Stage 1", first.matches, first.setup, first.state, config)]
     views.append(_view("Stage 2", woven.matches, setup, woven.start, config))
-    views.append(_view("Stage 3", woven.matches, setup, woven.state, config))
+    views.append(_view("Stage 3", woven.matches, setup, last, config))
     return tuple(views)
 
 

@@ -3,12 +3,13 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import torch
 
-from geoweaver.engine import map_pieces
+from geoweaver.engine import map_in_threads, map_pieces
 from geoweaver.errors import MissingExtraError
 from geoweaver.geometry import SE3
 
@@ -34,6 +35,23 @@ def reduce_many(seed):
 
 def threads(_):
     return torch.get_num_threads(), os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("GEOWEAVER_TEST")
+
+
+def met_in_threads(x):
+    """How many threads were in here at once, at the most, and the results in order."""
+    inside, most, lock = [0], [0], threading.Lock()
+
+    def wait(k):
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        time.sleep(0.05)
+        with lock:
+            inside[0] -= 1
+        return k * x
+
+    found = map_in_threads(wait, range(6))
+    return most[0], found
 
 
 def fail_at_three(x):

@@ -26,6 +26,16 @@ def test_results_come_in_order(workers):
     assert list(map_pieces(f.square, [], workers)) == []
 
 
+@pytest.mark.parametrize(
+    ("pieces", "workers", "threads"),
+    [(1, 2, [2]), (3, 2, [1, 1, 2]), (4, 2, [1] * 4), (2, 5, [2, 2]), (3, 1, [1] * 3)],
+)
+def test_last_pieces_use_the_cores_of_idle_workers(pieces, workers, threads):
+    found = list(map_pieces(f.met_in_threads, range(pieces), workers))
+    assert [most for most, _ in found] == threads
+    assert [values for _, values in found] == [[k * x for k in range(6)] for x in range(pieces)]
+
+
 def test_early_finishers_wait_for_their_turn():
     results = list(map_pieces(f.slow_first, range(8), 3))
     assert [x for x, _ in results] == list(range(8))

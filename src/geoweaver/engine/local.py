@@ -5,12 +5,13 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import repeat
+from typing import Generic, TypeVar
 
 from geoweaver.engine.crew import Crew
 from geoweaver.engine.parcel import pack
 from geoweaver.engine.progress import stage_progress
-from geoweaver.engine.threads import one_thread
+from geoweaver.engine.threads import one_thread, threads_allowed, threads_of_pieces
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -36,16 +37,21 @@ def map_pieces(
 ) -> Iterator[R]:
     """Results in the order of the pieces; 0 or 1 workers compute here, more in processes of one thread each.
 
+    The last pieces, if fewer than the workers, may use the idle ones' cores through `map_in_threads`.
+
     The function must be importable, or the script that defines it guarded by `if __name__ == "__main__":`.
     The initializer runs once in each worker before its first piece.
     """
     total = len(pieces) if isinstance(pieces, Sized) else None
-    workers = workers if total is None else min(workers, total)
     # Inside a worker there is one core for us: nested maps stay where they are.
-    if workers <= 1 or multiprocessing.current_process().daemon:
-        results = _here(function, pieces, initializer)
+    cores = 1 if multiprocessing.current_process().daemon else workers
+    workers = cores if total is None else min(cores, total)
+    todo = zip(pieces, repeat(1) if total is None else threads_of_pieces(total, cores), strict=False)
+    task: _InThreads[P, R] = _InThreads(function)
+    if workers <= 1:
+        results = _here(task, todo, initializer)
     else:
-        results = _in_processes(function, pieces, workers, initializer, look_ahead or LOOK_AHEAD * workers)
+        results = _in_processes(task, todo, workers, initializer, look_ahead or LOOK_AHEAD * workers)
     with closing(results), stage_progress(title, total) as advance:
         for result in results:
             advance(1)
@@ -68,6 +74,17 @@ class LocalEngine:
     ) -> Iterator[R]:
         """Results in the order of the pieces."""
         return map_pieces(function, pieces, self.workers, title=title, initializer=initializer)
+
+
+@dataclass(frozen=True)
+class _InThreads(Generic[P, R]):
+    """A function that is told with each piece how many threads it may use."""
+
+    function: Callable[[P], R]
+
+    def __call__(self, piece: tuple[P, int]) -> R:
+        with threads_allowed(piece[1]):
+            return self.function(piece[0])
 
 
 def _here(

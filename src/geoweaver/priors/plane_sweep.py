@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
+from geoweaver.engine import map_in_threads
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes, pull_to_prior
 from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, consistent_views
 from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume
@@ -172,15 +173,21 @@ def sweep_piece(
     shown = [read(k) for k in range(len(views))]
     small, images = (np.stack([shrink(picture, v.size) for picture in shown]) for v in (swept, views))
     sources = [source_views(swept, k, config.sources) for k in range(len(views))]
-    sweeps = [sweep_frame(swept, small, k, config) for k in range(len(views))]
+    sweeps = map_in_threads(lambda k: sweep_frame(swept, small, k, config), range(len(views)))
     raw = np.stack([s.depth for s in sweeps])
-    # planes take more memory than depth: they are made one frame at a time
-    rough = (_rough(swept, raw, k, sources[k], sweeps[k], small[k]) for k in range(len(views)))
     wide = [source_views(views, k, config.wide, WIDE_ANGLE) for k in range(len(views))]
-    found = [_refined(views, k, (sources[k], wide[k]), r, small[k], images) for k, r in enumerate(rough)]
+
+    def refined_frame(k: int) -> FrameDepth:
+        # planes take more memory than depth: they are made one frame at a time
+        rough = _rough(swept, raw, k, sources[k], sweeps[k], small[k])
+        return _refined(views, k, (sources[k], wide[k]), rough, small[k], images)
+
+    found = map_in_threads(refined_frame, range(len(views)))
     del sweeps, raw
     refined = np.stack([f.depth for f in found])
-    ends = [_settled(views, refined, k, sources[k], found[k], images[k]) for k in range(len(views))]
+    ends = map_in_threads(
+        lambda k: _settled(views, refined, k, sources[k], found[k], images[k]), range(len(views))
+    )
     return np.stack([depth for depth, _ in ends]), np.stack([sure for _, sure in ends])
 
 

@@ -10,7 +10,7 @@ _FINITE = np.int16(1)
 """Price of every depth but the sky's, in eighths of a census bit."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _step(cost: Any, before: Any, p1: Any, p2: Any, after: Any, total: Any) -> None:
     """One pixel of one path: its cost plus the cheapest way from the pixel before; planes padded by one."""
     planes = cost.shape[0]
@@ -26,13 +26,13 @@ def _step(cost: Any, before: Any, p1: Any, p2: Any, after: Any, total: Any) -> N
         total[d] += value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _jump_cost(a: Any, b: Any, p1: Any, p2: Any, scale: Any) -> Any:
     """The price of a depth jump between two neighbours falls with their difference in brightness."""
     return np.int16(max(p2 / (np.float32(1.0) + abs(a - b) / scale), np.float32(p1) + np.float32(1.0)))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def aggregate(volume: Any, image: Any, p1: int, p2: int, edge: float, total: Any) -> None:
     """Add the path costs of eight directions of a volume (H W D, int16) to total."""
     height, width, planes = volume.shape
@@ -62,7 +62,7 @@ def aggregate(volume: Any, image: Any, p1: int, p2: int, edge: float, total: Any
             before, after = after, before
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pick_planes(total: Any, plane: Any, margin: Any, lowest: Any, volume: Any) -> None:
     """The best plane of each pixel with a parabola's fraction, and how far above it the next valley lies."""
     height, width, planes = total.shape
@@ -87,7 +87,7 @@ def pick_planes(total: Any, plane: Any, margin: Any, lowest: Any, volume: Any) -
             lowest[y, x] = volume[y, x, best]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pull_to_prior(volume: Any, prior: Any, nearness: Any, weight: Any, cell: int) -> None:
     """Make planes dearer the farther they are from what the sparse points near a cell suggest.
 

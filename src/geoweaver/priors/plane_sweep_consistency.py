@@ -47,7 +47,7 @@ def consistent_views(
     return agree, visible, fused
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _compare(
     depth: Any, others: Any, R: Any, t: Any, camera: Any, far: Any, agree: Any, visible: Any, fused: Any
 ) -> None:

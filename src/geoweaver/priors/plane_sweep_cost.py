@@ -15,7 +15,7 @@ _UNSEEN = np.int16(1000)
 """More than any number of bits: a source that does not see the pixel."""
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def warp(source: Any, H: Any, out: Any) -> None:
     """Sample a source image where a plane's homography sends each reference pixel; far below zero outside."""
     height, width = out.shape
@@ -25,7 +25,7 @@ def warp(source: Any, H: Any, out: Any) -> None:
         _sample(source.ravel(), source.shape[1], at, right, below, out[y])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _targets(source: Any, H: Any, y: int, at: Any, right: Any, below: Any) -> None:
     """Where each pixel of a row goes: the pixel above left of it, or -1, and how far beside that.
 
@@ -49,7 +49,7 @@ def _targets(source: Any, H: Any, y: int, at: Any, right: Any, below: Any) -> No
         at[x] = j * columns + i if inside else np.int32(-1)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _sample(flat: Any, columns: int, at: Any, right: Any, below: Any, out: Any) -> None:
     """Brightness between four pixels of a flat image; far below zero where `at` is negative."""
     for x in range(len(at)):
@@ -63,7 +63,7 @@ def _sample(flat: Any, columns: int, at: Any, right: Any, below: Any, out: Any) 
             out[x] = high + below[x] * (low - high)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def census(image: Any, y: int, code: Any) -> None:
     """24 bits per pixel of row y but two at each end: which neighbours in a 5x5 window are darker."""
     last = image.shape[1] - 4
@@ -82,7 +82,7 @@ def census(image: Any, y: int, code: Any) -> None:
                 bit += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _count_bits(v: Any) -> Any:
     v = v - ((v >> 1) & np.int32(0x55555555))
     v = (v & np.int32(0x33333333)) + ((v >> 2) & np.int32(0x33333333))
@@ -91,7 +91,7 @@ def _count_bits(v: Any) -> Any:
     return (v + (v >> 16)) & np.int32(0x3F)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cost_volume(
     reference: Any, sources: Any, homographies: Any, likely: Any, volume: Any, in_view: Any
 ) -> None:
@@ -123,7 +123,7 @@ def cost_volume(
     in_view[:] = seen
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _better_half(row: Any, d: int, likely: Any, volume: Any, seen: Any) -> None:
     """Mean of the lower half of the costs in view, per pixel of one row; leaves the rows sorted."""
     views, width = row.shape

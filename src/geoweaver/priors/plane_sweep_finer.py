@@ -42,7 +42,7 @@ def finer(small: Float[np.ndarray, "h w"], large: Float[np.ndarray, "H W"]) -> F
     return Finer(row, column, (small.shape[1] / large.shape[1], small.shape[0] / large.shape[0]))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _most_alike(small: Any, large: Any, row: Any, column: Any) -> None:
     height, width = large.shape
     for y in range(height):

@@ -93,7 +93,7 @@ def _fit(inverse: Picture, weight: Picture, paths: list[tuple[np.ndarray, np.nda
     return Planes(value, right, below, sums[..., 0].copy())
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _moments(inverse: Any, weight: Any, sums: Any) -> None:
     """Weight times 1, x, y, x2, xy, y2, q, qx, qy, from the image's middle."""
     height, width = inverse.shape
@@ -105,7 +105,7 @@ def _moments(inverse: Any, weight: Any, sums: Any) -> None:
             m[6], m[7], m[8] = k * q, k * q * u, k * q * v
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _travel(sums: Any, keep: Any) -> None:
     """One recursive pass to the right and one back, in place: a value decays with the distance travelled."""
     height, width, n = sums.shape
@@ -118,7 +118,7 @@ def _travel(sums: Any, keep: Any) -> None:
                 sums[y, x, c] += keep[y, x] * (sums[y, x + 1, c] - sums[y, x, c])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _solve(sums: Any, value: Any, across: Any, down: Any) -> None:
     """Weighted least squares; slopes fade where what is known lies in one place."""
     height, width, _ = sums.shape

@@ -58,7 +58,7 @@ def refine(
     return Refined(inverse, information * np.float32(step) ** 2)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _refine(
     image: Any, sources: Any, R: Any, t: Any, camera: Any, slopes: Any, step: Any, inverse: Any, info: Any
 ) -> None:
@@ -89,7 +89,7 @@ def _refine(
             count = _accept(found, active[:count], trial, q, total, info[y])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _begin(image: Any, y: int, q: Any, weights: Any, active: Any) -> int:
     """The row's pixels with a depth, and the weights of their windows."""
     count = 0
@@ -101,7 +101,7 @@ def _begin(image: Any, y: int, q: Any, weights: Any, active: Any) -> int:
     return count
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _of(active: Any, wanted: Any, some: Any) -> int:
     """Those of the active pixels that are wanted, and how many."""
     count = 0
@@ -112,7 +112,7 @@ def _of(active: Any, wanted: Any, some: Any) -> int:
     return count
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _better_half(verdict: Any, active: Any, chosen: Any, total: Any) -> None:
     """Choose for every pixel the half of the sources in view that differ least; their sums."""
     sources = len(verdict)
@@ -130,7 +130,7 @@ def _better_half(verdict: Any, active: Any, chosen: Any, total: Any) -> None:
     _sum(verdict, chosen, active, total)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _sum(verdict: Any, chosen: Any, active: Any, total: Any) -> None:
     """Mean difference of the chosen sources, the sum of their pulls and of what they know."""
     for x in active:
@@ -142,7 +142,7 @@ def _sum(verdict: Any, chosen: Any, active: Any, total: Any) -> None:
         total[0, x], total[1, x], total[2, x] = cost / max(used, 1), pull, known
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _propose(q: Any, least: Any, step: Any, total: Any, active: Any, trial: Any) -> int:
     """One Newton step, never farther than a plane; pixels not worth one are no longer active."""
     count = 0
@@ -155,7 +155,7 @@ def _propose(q: Any, least: Any, step: Any, total: Any, active: Any, trial: Any)
     return count
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _accept(found: Any, active: Any, trial: Any, q: Any, total: Any, info: Any) -> int:
     """Keep the steps that made views more alike; the others end their pixel's search."""
     count = 0

@@ -21,7 +21,7 @@ UNSEEN = np.float32(1e6)
 """More than any difference: a source that does not show the whole window."""
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def window_weights(image: Any, x: int, y: int, weights: Any) -> None:
     """Weights of the pixels around one, together one: near ones of its own brightness."""
     total = np.float32(0)
@@ -36,7 +36,7 @@ def window_weights(image: Any, x: int, y: int, weights: Any) -> None:
         weights[k, x] /= total
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def compare_windows(
     image: Any, source: Any, M: Any, v: Any, camera: Any, y: int, column: Any, trial: Any, slope: Any,
     weights: Any, verdict: Any,
@@ -67,7 +67,7 @@ def compare_windows(
             )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _targets(
     shape: Any, M: Any, v: Any, camera: Any, column: Any, y: int, i: int, j: int, own: Any, at: Any,
     place: Any,
@@ -99,7 +99,7 @@ def _targets(
         place[2, n], place[3, n] = (fx * v0 - u * v2) * to, (fy * v1 - w * v2) * to
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _read(
     flat: Any, columns: int, at: Any, place: Any, here: Any, weight: Any, column: Any, i: int, seen: Any,
     read: Any,
@@ -119,7 +119,7 @@ def _read(
         read[2, n], read[3, n] = high + r * (low - high), right * place[2, n] + below * place[3, n]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _add(read: Any, sums: Any) -> None:
     """Weighted sums of own brightness, the other's, its slope, their squares and products."""
     for n in range(read.shape[1]):
@@ -135,7 +135,7 @@ def _add(read: Any, sums: Any) -> None:
         sums[8, n] += w * i * g
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _verdict(own: Any, other: Any, slope: Any, both: Any, own_slope: Any, other_slope: Any) -> Any:
     """From variances and covariances of own, other's brightness and the slope of the other along q."""
     gain = min(max(both / (other + _NOISE), 1 / _GAIN), _GAIN)

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from numba import njit
 
 from geoweaver.datatypes import Features
+from geoweaver.engine import map_in_threads
 
 OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Distances in the sequence at which frames are matched: dense near by, then doubling."""
@@ -53,7 +54,7 @@ def match_descriptors(
     return np.stack([rows, nearest[rows]], 1)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _mutual_nearest(similarity: Any, ratio: float, farthest: float) -> Any:
     """For each row the column that is its best, passes the ratio test and has it as its best; else -1."""
     rows, columns = similarity.shape
@@ -116,10 +117,12 @@ def verified_pairs(features: Sequence[Features], offsets: Sequence[int] = OFFSET
     """Match all pairs of a chunk and keep those that an epipolar geometry supports."""
     units = [unit_descriptors(f) for f in features]
     keypoints = [pixel_array(f) for f in features]
-    found = []
-    for a, b in chunk_pairs(len(features), offsets):
-        matches = match_descriptors(units[a], units[b])
-        found.append(verify_pair((a, b), keypoints[a], keypoints[b], matches))
+
+    def verified(place: tuple[int, int]) -> VerifiedPair:
+        a, b = place
+        return verify_pair(place, keypoints[a], keypoints[b], match_descriptors(units[a], units[b]))
+
+    found = map_in_threads(verified, chunk_pairs(len(features), offsets))
     return [pair for pair in found if len(pair.matches)]
 
 
