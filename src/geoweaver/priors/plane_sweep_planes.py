@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit
 
+from geoweaver.priors.plane_sweep_rims import rims
+
 Picture = Float[np.ndarray, "H W"]
 
 _ROUNDS = 3
@@ -25,6 +27,8 @@ _JUMP = 0.04
 """Relative bend of inverse depth that is half a jump."""
 _BESIDE = 0.05
 """What depth beside a jump counts."""
+_RIM = 1e-3
+"""What depth counts that an edge left behind it."""
 _NOTHING = 1e-30
 
 
@@ -49,7 +53,7 @@ def fit_planes(
     relative to `least` at the least: inverse depths below it cannot be told from each other.
     """
     known = np.where(inverse > 0, weight, 0).astype(np.float64)
-    start = known * away_from_jumps(inverse, least)
+    start = known * away_from_jumps(inverse, least) * np.where(rims(inverse, image, least), _RIM, 1.0)
     used = start
     paths = _paths(image, reach)
     for k in range(_FITS):
