@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+# Pillow writes PNGs with a broken zlib where pycolmap was loaded before it
+import PIL.Image  # noqa: F401
+
 __version__ = "0.1.0"
 __all__ = ["Config", "__version__", "load_run", "reconstruct"]
 

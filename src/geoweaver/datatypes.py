@@ -240,6 +240,8 @@ class StageReport:
     rejected_edges: tuple[int, ...] = ()
     """Indices into the view graph's edges."""
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """What it found that casts doubt on the whole map."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ def how_to_install(extra: str) -> str:
     """The command that adds an optional part to this very environment, from a clone or without one."""
     clone = (_CLONE / "pyproject.toml").is_file()
     what = f"-e '{_shown(_CLONE)}[{extra}]'" if clone else f"'geoweaver[{extra}]'"
+    return pip_install(what)
+
+
+def pip_install(what: str) -> str:
+    """The command that installs something into this very environment."""
     return f"{_shown(Path(sys.executable))} -m pip install {what}"
 
 

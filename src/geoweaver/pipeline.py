@@ -144,11 +144,18 @@ def _opened(input: Path, out: Path, config: Config, overwrite: bool) -> Iterator
     if config.scale is not None:
         config.scale.check(frames.names)
     _tell(frames)
+    _warn_of_strangers(out)
     with Store.open(out / "work") as store:
         if overwrite:
             forget_outputs(out)
             store.clear()
         yield frames, store
+
+
+def _warn_of_strangers(out: Path) -> None:
+    """A folder that is no run's, and not empty, was perhaps given by mistake."""
+    if out.is_dir() and any(out.iterdir()) and not (out / "work").exists():
+        log.warning("%s holds other files: they stay, the run's come beside them", out)
 
 
 def _tell(frames: Frames) -> None:

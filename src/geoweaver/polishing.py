@@ -1,6 +1,7 @@
 """The last step on cameras: bundle adjustment of tracks, whose points no depth map holds."""
 
 import logging
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -23,7 +24,7 @@ from geoweaver.results import FinishedRun
 from geoweaver.store import PriorStore, Store
 from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
 
-VERSION = 6
+VERSION = 7
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -31,6 +32,8 @@ _HELD_BACK = 5
 _FEWEST_CAMERAS = 3
 _LENS_SURE = 0.005
 """Share of the image diagonal to which pixels that err by one must tell a lens for it to settle too."""
+_SLIGHT = math.radians(3.0)
+"""Angle within which all cameras see the usual point, below which distances are rough."""
 _WORSE = 1.1
 """How much more they may miss: they were chosen by the cameras of before, and favour them."""
 log = logging.getLogger(__name__)
@@ -82,15 +85,36 @@ def _polished(
     held = tracks.point % _HELD_BACK == 0
     if int((~held).sum()) < FEWEST * len(rows):
         return saved, StageReport(NAME, notes=("left out: too few tracks",))
+    doubts = slight_motion(saved, tracks)
     found = adjust(run, tracks, ~held, config)
     moved = apply(saved, found)
     before, after = (held_back_error(s, tracks, held) for s in (saved, moved))
     if not after < _WORSE * before:
         note = f"undone: tracks held back miss by {after:.2f} px rather than {before:.2f}"
-        return saved, StageReport(NAME, notes=(note,))
+        return saved, StageReport(NAME, notes=(note,), doubts=doubts)
     moved = replace(moved, result=replace(moved.result, sigma=doubted(saved, moved, found.frame)))
     note = f"tracks held back miss by {after:.2f} px, before by {before:.2f}"
-    return moved, StageReport(NAME, notes=(note, *_lens_notes(frames, saved, moved)), median_px=after)
+    notes = (note, *_lens_notes(frames, saved, moved))
+    return moved, StageReport(NAME, notes=notes, median_px=after, doubts=doubts)
+
+
+def slight_motion(saved: SavedRun, tracks: Tracks) -> tuple[str, ...]:
+    """A warning where the usual point is seen from nearly one direction only."""
+    to_camera = saved.result.cam_from_world.centre[tracks.frame] - tracks.position[tracks.point]
+    ray = torch.nn.functional.normalize(to_camera, dim=-1)
+    count = torch.bincount(tracks.point, minlength=len(tracks.position)).clamp(min=1)
+    mean = torch.zeros_like(tracks.position).index_add_(0, tracks.point, ray) / count[:, None]
+    # directions spread evenly over an angle scatter by its twelfth part's root
+    angle = float((12 * (1 - mean.square().sum(-1)).clamp(min=0)).sqrt().median())
+    if angle >= _SLIGHT:
+        return ()
+    guess = " and the focal is a guess, which --intrinsics would mend"
+    if all(camera.calibrated for camera in saved.cameras):
+        guess = ""
+    return (
+        f"the camera moved so little (points are seen within about {math.degrees(angle):.1f} degrees) that "
+        f"distances are rough{guess}; film while walking sideways for better ones",
+    )
 
 
 def _lens_notes(frames: Frames, saved: SavedRun, moved: SavedRun) -> list[str]:

@@ -55,7 +55,9 @@ COMMANDS = {
         maps=True,
     ),
     "report": Command("geoweaver.cli.report", "write a run's report: one HTML file that works offline"),
-    "view": Command("geoweaver.cli.view", "look at runs in 3D in a browser, even while they are going on"),
+    "view": Command(
+        "geoweaver.cli.view", "look at runs in 3D in a browser, even while they are going on", maps=True
+    ),
     "models": Command("geoweaver.cli.models", "list, fetch and check the weights of learned models"),
     "train": Command("geoweaver.cli.train", "train the geometric prior model on your own data", resumes=True),
     "doctor": Command("geoweaver.cli.doctor", "what is installed, what is missing for which feature"),

@@ -2,6 +2,7 @@
 
 import difflib
 import io
+import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import fields
@@ -25,7 +26,8 @@ def parse(options: type[T], program: str, arguments: Sequence[str]) -> T:
     except SystemExit as stop:
         if not stop.code:
             raise
-        what = _unknown_option(options, arguments) or _first_paragraph(complaint.getvalue())
+        box = complaint.getvalue()
+        what = _unknown_option(options, arguments) or _missing(box) or _first_paragraph(box)
         raise ConfigError(f"{what} (see {program} --help)") from None
 
 
@@ -38,6 +40,15 @@ def _unknown_option(options: type[Any], arguments: Sequence[str]) -> str:
             near = difflib.get_close_matches(name, known, n=1)
             return f"there is no option {name}" + (f": did you mean {near[0]}?" if near else "")
     return ""
+
+
+def _missing(box: str) -> str:
+    """What must be given and was not, by name: the box explains each at length."""
+    lines = [line.strip("│| ") for line in box.splitlines()]
+    if not any(line.startswith("Missing from") for line in lines):
+        return ""
+    names = [line for line in lines if re.fullmatch(r"[A-Z_.|]+|-.*[A-Z]", line)]
+    return f"give {' and '.join(names)}" if names else ""
 
 
 def _first_paragraph(box: str) -> str:

@@ -42,7 +42,7 @@ class Options:
     stages: Literal[1, 2, 3] = 3
     """The last stage of the weave that is run."""
     polish: bool = True
-    """Bundle adjustment of tracks after Stage 3; the paper preset has none."""
+    """Whether bundle adjustment of tracks follows Stage 3; the paper preset has none."""
     chunk_size: int = 60
     """Keyframes per chunk; neighbours share one."""
     intrinsics: Annotated[str | None, arg(metavar="NUMBERS|FILE")] = None

@@ -110,7 +110,7 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
         "edges": len(saved.rejected),
         "rejected_edges": int(saved.rejected.sum()),
-        "warnings": [*record.lost, *warnings(saved.graph, saved.rejected)],
+        "warnings": [*record.lost, *_doubts(result.reports), *warnings(saved.graph, saved.rejected)],
         "stages": _stages(record.clock.laps, result.reports),
         "seconds_total": record.clock.total(),
         "peak_rss_bytes": _peak_rss(),
@@ -128,6 +128,10 @@ def warnings(graph: ViewGraph, rejected: Bool[Tensor, "E"]) -> list[str]:
         f"{lost} of {count} pairs of frames far apart in time do not fit the map: the place repeats itself, "
         "or a loop is open or the scale slipped; look at the report's path before you rely on it"
     ]
+
+
+def _doubts(reports: Sequence[StageReport]) -> list[str]:
+    return [doubt for report in reports for doubt in report.doubts]
 
 
 _PART_OF = {"bundle adjustment": "polish"}

@@ -17,7 +17,7 @@ from geoweaver.priors.package import PackageNetwork, installed, load_package, lo
 from geoweaver.priors.prediction import Prediction
 from geoweaver.priors.views import Views, network_size
 
-HOW = "pip install git+https://github.com/facebookresearch/map-anything"
+PACKAGE = "git+https://github.com/facebookresearch/map-anything"
 DEFAULT = "facebook/map-anything"
 """Weights for research; facebook/map-anything-apache may be named instead."""
 
@@ -62,12 +62,12 @@ def mapanything_size(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def locate_mapanything(path: str) -> tuple[str, str]:
-    installed("mapanything.models", "mapanything", HOW)
+    installed("mapanything.models", "mapanything", PACKAGE)
     return locate_package("mapanything", DEFAULT, path)
 
 
 def load_mapanything(where: str, device: str) -> Network:
-    module = installed("mapanything.models", "mapanything", HOW)
+    module = installed("mapanything.models", "mapanything", PACKAGE)
     return PackageNetwork(load_package(module.MapAnything, where, device), ask_mapanything, device)
 
 

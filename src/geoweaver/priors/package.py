@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from geoweaver.errors import ConfigError, FormatError, InputError
+from geoweaver.errors import ConfigError, FormatError, InputError, pip_install
 from geoweaver.models.hub import failures
 from geoweaver.models.weights import name_some, read_state
 from geoweaver.priors.memory import Footprint, vit_footprint
@@ -66,16 +66,18 @@ def half_precision(device: str) -> torch.autocast:
                           enabled=device == "cuda")  # fmt: skip
 
 
-def installed(module: str, what: str, how: str) -> ModuleType:
+def installed(module: str, what: str, source: str) -> ModuleType:
     """A module of an optional package, or one line that says how to get it."""
     try:
         return import_module(module)
     except ImportError as error:
         missing = error.name or module
         if missing.partition(".")[0] == module.partition(".")[0]:
-            raise ConfigError(f"the prior {what} needs its package, which is not installed: {how}") from error
+            raise ConfigError(
+                f"the prior {what} needs its package, which is not installed: {pip_install(source)}"
+            ) from error
         raise ConfigError(
-            f"the package of the prior {what} lacks {missing}: pip install {missing}"
+            f"the package of the prior {what} lacks {missing}: {pip_install(missing)}"
         ) from error
 
 

@@ -13,7 +13,7 @@ from geoweaver.priors.package import PackageNetwork, installed, load_package, lo
 from geoweaver.priors.prediction import Prediction
 from geoweaver.priors.views import Views, network_size_of_area
 
-HOW = "pip install git+https://github.com/yyfz/Pi3"
+PACKAGE = "git+https://github.com/yyfz/Pi3"
 DEFAULT = "yyfz233/Pi3"
 PIXELS = 255_000
 """Pixels of an image at most: what the model was trained at."""
@@ -62,12 +62,12 @@ def pi3_size(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def locate_pi3(path: str) -> tuple[str, str]:
-    installed("pi3.models.pi3", "pi3", HOW)
+    installed("pi3.models.pi3", "pi3", PACKAGE)
     return locate_package("pi3", DEFAULT, path)
 
 
 def load_pi3(where: str, device: str) -> Network:
-    module = installed("pi3.models.pi3", "pi3", HOW)
+    module = installed("pi3.models.pi3", "pi3", PACKAGE)
     return PackageNetwork(load_package(module.Pi3, where, device), ask_pi3, device)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from geoweaver.geometry.camera import centre_from_corner_origin, intrinsic_matrix
 from geoweaver.priors.network import Network, Source
 from geoweaver.priors.package import PackageNetwork, installed, load_package, locate_package
-from geoweaver.priors.pi3 import HOW, pi3_size, read_pi3
+from geoweaver.priors.pi3 import PACKAGE, pi3_size, read_pi3
 from geoweaver.priors.prediction import Prediction
 from geoweaver.priors.views import Views
 
@@ -24,12 +24,12 @@ def ask_pi3x(model: Any, views: Views, device: str) -> Prediction:
 
 
 def locate_pi3x(path: str) -> tuple[str, str]:
-    installed("pi3.models.pi3x", "pi3x", HOW)
+    installed("pi3.models.pi3x", "pi3x", PACKAGE)
     return locate_package("pi3", DEFAULT, path)
 
 
 def load_pi3x(where: str, device: str) -> Network:
-    module = installed("pi3.models.pi3x", "pi3x", HOW)
+    module = installed("pi3.models.pi3x", "pi3x", PACKAGE)
     return PackageNetwork(load_package(module.Pi3X, where, device), ask_pi3x, device)
 
 

@@ -11,7 +11,7 @@ from geoweaver.priors.package import PackageNetwork, installed, load_package, lo
 from geoweaver.priors.prediction import Prediction
 from geoweaver.priors.views import Views, network_size
 
-HOW = "pip install git+https://github.com/facebookresearch/vggt"
+PACKAGE = "git+https://github.com/facebookresearch/vggt"
 DEFAULT = "facebook/VGGT-1B"
 """Weights for research; facebook/VGGT-1B-Commercial may be named instead."""
 
@@ -37,12 +37,12 @@ def vggt_size(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def locate_vggt(path: str) -> tuple[str, str]:
-    installed("vggt.models.vggt", "vggt", HOW)
+    installed("vggt.models.vggt", "vggt", PACKAGE)
     return locate_package("vggt", DEFAULT, path)
 
 
 def load_vggt(where: str, device: str) -> Network:
-    module = installed("vggt.models.vggt", "vggt", HOW)
+    module = installed("vggt.models.vggt", "vggt", PACKAGE)
     return PackageNetwork(load_package(module.VGGT, where, device), ask_vggt, device)
 
 

@@ -123,15 +123,18 @@ def trust_section(run: FinishedRun) -> Html:
         if lines
         else [tag("p", "Every camera is supported by the data.", class_="good")]
     )
-    rejected = run.rejected.nonzero()[:, 0]
-    if len(rejected):
-        pairs = run.graph.edges[rejected].tolist()
-        shown = ", ".join(f"{i}–{j}" for i, j in pairs[:60]) + (
-            f" and {len(pairs) - 60} more" if len(pairs) > 60 else ""
-        )
-        many = counted(len(pairs), "pair")
-        text = f"{many} of frames looked alike but did not fit the rest and were left out: {shown}."
-        parts.append(tag("p", text))
+    warnings = run.summary.get("warnings", [])
+    parts = [tag("p", tag("strong", "Beware: "), warning, class_="beware") for warning in warnings] + parts
+    far = long_range(run)
+    for which, words in ((far, "far apart in time looked alike"), (~far, "near in time were matched")):
+        pairs = run.graph.edges[run.rejected & which].tolist()
+        if pairs:
+            shown = ", ".join(f"{i}–{j}" for i, j in pairs[:60]) + (
+                f" and {len(pairs) - 60} more" if len(pairs) > 60 else ""
+            )
+            many = counted(len(pairs), "pair")
+            text = f"{many} of frames {words} but did not fit the rest and were left out: {shown}."
+            parts.append(tag("p", text))
     notes = [
         *run.frames.notes,
         *(

@@ -107,6 +107,7 @@ def story(run: FinishedRun) -> list[str]:
         )
     else:
         sentences.append("No frames far apart in time looked alike, so nothing closed a loop.")
+    sentences += [f"Beware: {warning}." for warning in summary.get("warnings", [])]
     if "seconds_total" in summary:
         peak = summary.get("peak_rss_bytes")
         memory = f"; the largest process held {size(peak)} of memory" if peak else ""

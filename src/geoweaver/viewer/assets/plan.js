@@ -91,7 +91,8 @@ GW.plan = (() => {
     for (const [f, word] of [[0, "start"], [frames.count - 1, "end"]]) {
       const [x, y] = spot(f);
       group.append(element("circle", { cx: x, cy: y, r: 5, fill: word === "start" ? "var(--ink)" : "var(--panel)", stroke: "var(--ink)", "stroke-width": 2 }));
-      group.append(element("text", { x: x + 9, y: y + (word === "start" ? -8 : 16), style: "font-weight:600;fill:var(--ink);paint-order:stroke;stroke:var(--panel);stroke-width:4px" }, word));
+      const left = x > host.clientWidth - 60;
+      group.append(element("text", { x: x + (left ? -9 : 9), "text-anchor": left ? "end" : "start", y: y + (word === "start" ? -8 : 16), style: "font-weight:600;fill:var(--ink);paint-order:stroke;stroke:var(--panel);stroke-width:4px" }, word));
     }
     return group;
   }
