@@ -12,7 +12,7 @@ from geoweaver.datatypes import Frames
 from geoweaver.export.tracks import Tracks
 from geoweaver.finished import SavedRun
 from geoweaver.geometry import SE3
-from geoweaver.polishing import NAME, PolishConfig, Polished, apply, doubted, polish_run
+from geoweaver.polishing import NAME, PolishConfig, Polished, apply, doubted, polish_run, slight_motion
 from geoweaver.polishing import adjust as really_adjust
 from geoweaver.results import FinishedRun
 from geoweaver.store import Store, restore
@@ -47,6 +47,26 @@ def turns(a: SavedRun, b: SavedRun) -> float:
     one, two = (s.result.cam_from_world.rotation for s in (a, b))
     step = (one[1:] @ one[:-1].mT) @ (two[1:] @ two[:-1].mT).mT
     return float(torch.arccos(((step.diagonal(dim1=1, dim2=2).sum(1) - 1) / 2).clamp(-1, 1)).median())
+
+
+def points_before(cameras: SE3, depth: float) -> Tracks:
+    """Fifty points at one depth before the cameras, seen by all of them."""
+    count = len(cameras.translation)
+    grid = torch.linspace(-1, 1, 50, dtype=torch.float64)
+    position = cameras.centre.mean(0) + torch.stack([grid, grid.flip(0), torch.full_like(grid, depth)], 1)
+    point, frame = torch.arange(50).repeat_interleave(count), torch.arange(count).repeat(50)
+    pixel, error = torch.zeros(len(point), 2).double(), torch.zeros(len(point)).double()
+    return Tracks(position, torch.zeros(50, 3, dtype=torch.uint8), point, frame, pixel, error)
+
+
+@pytest.mark.parametrize(("times", "doubted"), [(1.0, False), (100.0, True)])
+def test_a_run_whose_camera_hardly_moved_is_doubted(finished: Path, times: float, doubted: bool) -> None:
+    _, saved, _ = opened(finished)
+    cameras = saved.result.cam_from_world
+    extent = float((cameras.centre - cameras.centre[0]).norm(dim=1).max())
+    said = slight_motion(saved, points_before(cameras, times * extent))
+    assert bool(said) is doubted
+    assert not said or ("moved so little" in said[0] and "--intrinsics" in said[0])
 
 
 def test_knocked_cameras_come_back(finished: Path) -> None:

@@ -8,6 +8,8 @@ import torch
 from geoweaver.datatypes import Camera, Frames
 from geoweaver.geometry import SE3
 from geoweaver.placement import place_frames, placed_by_prior
+from geoweaver.stage_views import stage_views
+from geoweaver.weave import WeaveConfig
 from tests.weave.tiny import Tiny, tiny, woven
 
 LOST = 4
@@ -45,6 +47,19 @@ def test_a_frame_that_only_the_prior_places_stays_near_its_neighbours(shift: flo
     assert (centre[LOST] - centre[LOST - 1]).norm() < 2 * apart
     assert placed.trusted.tolist() == [k != LOST for k in range(10)]
     assert ("far off its neighbours' way" in placed.reason[LOST]) != kept
+
+
+def test_frames_that_no_prior_saw_go_with_their_neighbours_in_the_view_of_stage_3() -> None:
+    case = tiny(frames=10, chunk=12, laps=0.12, per_edge=80)
+    result = woven(case)
+    canonical = result.tables.canonical.clone()
+    canonical[LOST] = -1
+    far = SE3(result.state.cam_from_world.rotation, result.state.cam_from_world.translation + 5.0)
+    moved = replace(result.state, cam_from_world=far)
+    unseen = replace(result, tables=replace(result.tables, canonical=canonical), state=moved)
+    centre = stage_views(unseen, WeaveConfig())[2].cam_from_world.centre
+    between = (far.centre[LOST - 1] + far.centre[LOST + 1]) / 2
+    assert (centre[LOST] - between).norm() < (far.centre[LOST + 1] - far.centre[LOST - 1]).norm()
 
 
 def test_without_any_match_the_prior_is_all_there_is() -> None:
