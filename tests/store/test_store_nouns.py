@@ -182,3 +182,10 @@ def test_some_frames_of_a_prior(tmp_path):
         assert torch.equal(some.depth, whole.depth[[7, 2]])
         assert torch.equal(some.cam_from_chunk.rotation, whole.cam_from_chunk.rotation[[7, 2]])
         assert reader.read(0, slice(3, 4)).frame.tolist() == [13]
+
+
+def test_a_field_that_came_later_gets_its_default():
+    tensors, meta = flatten(StageReport("polish", notes=("a",)))
+    del meta["noun"]["fields"]["doubts"]
+    back = restore(StageReport, tensors, meta)
+    assert (back.name, back.notes, back.doubts) == ("polish", ("a",), ())

@@ -82,13 +82,16 @@ def _restore(hint: Any, saved: Any, tensors: Mapping[str, Tensor]) -> Any:
 def _restore_fields(cls: Any, saved: dict[str, Any], tensors: Mapping[str, Tensor]) -> Any:
     if not dataclasses.is_dataclass(cls):
         raise TypeError(f"the annotation {cls} does not say how to restore a {saved['class']}")
-    names = [f.name for f in dataclasses.fields(cls)]
-    if getattr(cls, "__name__", "") != saved["class"] or set(saved["fields"]) != set(names):
+    every = dataclasses.fields(cls)
+    # a field that came later has a default, or else nobody knows what it would have been
+    needed = {f.name for f in every if f.default is f.default_factory is dataclasses.MISSING}
+    kept = set(saved["fields"])
+    if getattr(cls, "__name__", "") != saved["class"] or not needed <= kept <= {f.name for f in every}:
         raise StoreError(
             f"an artifact holds another version's {saved['class']}, not this {cls}: run with --overwrite"
         )
     hints, make = get_type_hints(cls), cast(Any, cls)
-    return make(**{name: _restore(hints[name], saved["fields"][name], tensors) for name in names})
+    return make(**{name: _restore(hints[name], value, tensors) for name, value in saved["fields"].items()})
 
 
 def _member(hint: Any, saved: Any) -> Any:
