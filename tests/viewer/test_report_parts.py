@@ -147,6 +147,16 @@ def test_a_room_is_opened_below_its_roof(unit):
     assert 1.6 * unit < cut < 3 * unit
 
 
+def test_a_street_that_climbs_has_no_ceiling():
+    at = torch.rand(4000, 2, generator=torch.Generator().manual_seed(0)).double() * torch.tensor([10.0, 2.0])
+    both = torch.cat([torch.cat([at, torch.full((4000, 1), h).double()], 1) for h in (0.0, 1.0)])
+    x = torch.linspace(0, 10, 50).double()
+    centres = torch.stack([x, torch.ones_like(x), torch.full_like(x, 0.6)], 1)
+    climb = torch.tensor([0.0, 0.0, 0.5]).double()
+    assert ceiling(both, centres) is not None
+    assert ceiling(both + both[:, :1] * climb, centres + centres[:, :1] * climb) is None
+
+
 def test_distributions_count_what_is_not_finite():
     errors = torch.tensor([0.1, 1.0, 10.0, torch.inf, torch.nan]).double()
     found = distribution("x", errors, torch.logspace(-2, 2, 81, dtype=torch.float64))

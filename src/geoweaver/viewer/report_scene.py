@@ -96,6 +96,10 @@ def _byte(confidence: Float[Tensor, "P"]) -> np.ndarray:
     return (confidence.clamp(min=0) / top * 255).round().to(torch.uint8).numpy()
 
 
+_ABOVE = 0.1
+"""Share of the cameras that may lie above a ceiling."""
+
+
 def ceiling(points: Float[Tensor, "P 3"], centres: Float[Tensor, "F 3"]) -> float | None:
     """Below which height the view opens a room from above; None where most of the path is under the sky."""
     extent = float((points.amax(0) - points.amin(0)).max())
@@ -109,4 +113,6 @@ def ceiling(points: Float[Tensor, "P 3"], centres: Float[Tensor, "F 3"]) -> floa
     if len(heights) < 0.6 * len(some):
         return None
     lowest = sorted(heights)[len(heights) // 5]
-    return max(lowest - 0.02 * extent, float(some[:, 2].median()))
+    cut = max(lowest - 0.02 * extent, float(some[:, 2].median()))
+    # on a slope, or over several floors, no one height is a ceiling
+    return cut if float((some[:, 2] > cut).double().mean()) < _ABOVE else None
