@@ -64,7 +64,8 @@ fox had two cores for themselves, the others shared them with other work and are
 
 The same worlds built from other seeds and filmed otherwise (benchmarks/subjects.py); no setting was chosen on
 `other` and `fast`. `phone`: bent lens, noise, motion blur and, but for the table, things that move.
-The rows apartment_fast and street_phone are of an earlier state, before rims of depth were taken away.
+The rows apartment_fast, street_phone, corridor_other and street_other are of earlier states: before rims of
+depth were taken away, the last two also before lenses settled and Stage 3 judged wide edges in time.
 
 {_sequence_table([r for r in rows if r["sequence"] in OTHERS])}
 
