@@ -60,14 +60,14 @@ def _key_numbers(run: FinishedRun) -> list[tuple[str, str, str]]:
             f"{len(run.graph):,} pairs of frames",
         ),
         ("Loops", f"{believed:,}", f"of {int(far.sum()):,} long-range pairs"),
-        ("Time", duration(seconds), f"{duration(seconds / max(total, 1))} a frame"),
+        ("Time", duration(seconds), f"{duration(seconds / max(total, 1))} a frame, this report not counted"),
     ]
 
 
 def _error_tile(error: float, first: float) -> tuple[str, str, str]:
     if not math.isfinite(error):
         return "Median error", "–", "no match has depth"
-    return "Median error", f"{number(error)} px", f"{number(first)} px after Stage 1"
+    return "Median error", f"{number(error)} px", f"of all matches; after Stage 1 {number(first)}"
 
 
 def path_section(run: FinishedRun, reference: bool) -> Html:
