@@ -1,7 +1,6 @@
 """The last step on cameras: bundle adjustment of tracks, whose points no depth map holds."""
 
 import logging
-import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +20,7 @@ from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import bearing, project_with_depth
 from geoweaver.geometry.so3 import nearest_rotation, rotation_angle
 from geoweaver.results import FinishedRun
+from geoweaver.slight_motion import slight_motion
 from geoweaver.store import PriorStore, Store
 from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
 
@@ -32,8 +32,6 @@ _HELD_BACK = 5
 _FEWEST_CAMERAS = 3
 _LENS_SURE = 0.005
 """Share of the image diagonal to which pixels that err by one must tell a lens for it to settle too."""
-_SLIGHT = math.radians(3.0)
-"""Angle within which all cameras see the usual point, below which distances are rough."""
 _WORSE = 1.1
 """How much more they may miss: they were chosen by the cameras of before, and favour them."""
 log = logging.getLogger(__name__)
@@ -85,7 +83,7 @@ def _polished(
     held = tracks.point % _HELD_BACK == 0
     if int((~held).sum()) < FEWEST * len(rows):
         return saved, StageReport(NAME, notes=("left out: too few tracks",))
-    doubts = slight_motion(saved, tracks)
+    doubts = slight_motion(saved.result, tracks, all(camera.calibrated for camera in saved.cameras))
     found = adjust(run, tracks, ~held, config)
     moved = apply(saved, found)
     before, after = (held_back_error(s, tracks, held) for s in (saved, moved))
@@ -96,25 +94,6 @@ def _polished(
     note = f"tracks held back miss by {after:.2f} px, before by {before:.2f}"
     notes = (note, *_lens_notes(frames, saved, moved))
     return moved, StageReport(NAME, notes=notes, median_px=after, doubts=doubts)
-
-
-def slight_motion(saved: SavedRun, tracks: Tracks) -> tuple[str, ...]:
-    """A warning where the usual point is seen from nearly one direction only."""
-    to_camera = saved.result.cam_from_world.centre[tracks.frame] - tracks.position[tracks.point]
-    ray = torch.nn.functional.normalize(to_camera, dim=-1)
-    count = torch.bincount(tracks.point, minlength=len(tracks.position)).clamp(min=1)
-    mean = torch.zeros_like(tracks.position).index_add_(0, tracks.point, ray) / count[:, None]
-    # directions spread evenly over an angle scatter by its twelfth part's root
-    angle = float((12 * (1 - mean.square().sum(-1)).clamp(min=0)).sqrt().median())
-    if angle >= _SLIGHT:
-        return ()
-    guess = " and the focal is a guess, which --intrinsics would mend"
-    if all(camera.calibrated for camera in saved.cameras):
-        guess = ""
-    return (
-        f"the camera moved so little (points are seen within about {math.degrees(angle):.1f} degrees) that "
-        f"distances are rough{guess}; film while walking sideways for better ones",
-    )
 
 
 def _lens_notes(frames: Frames, saved: SavedRun, moved: SavedRun) -> list[str]:

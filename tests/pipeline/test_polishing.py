@@ -12,9 +12,10 @@ from geoweaver.datatypes import Frames
 from geoweaver.export.tracks import Tracks
 from geoweaver.finished import SavedRun
 from geoweaver.geometry import SE3
-from geoweaver.polishing import NAME, PolishConfig, Polished, apply, doubted, polish_run, slight_motion
+from geoweaver.polishing import NAME, PolishConfig, Polished, apply, doubted, polish_run
 from geoweaver.polishing import adjust as really_adjust
 from geoweaver.results import FinishedRun
+from geoweaver.slight_motion import slight_motion
 from geoweaver.store import Store, restore
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ def test_a_run_whose_camera_hardly_moved_is_doubted(finished: Path, times: float
     _, saved, _ = opened(finished)
     cameras = saved.result.cam_from_world
     extent = float((cameras.centre - cameras.centre[0]).norm(dim=1).max())
-    said = slight_motion(saved, points_before(cameras, times * extent))
+    said = slight_motion(saved.result, points_before(cameras, times * extent), calibrated=False)
     assert bool(said) is doubted
     assert not said or ("moved so little" in said[0] and "--intrinsics" in said[0])
 

@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import resource
 import signal
 import time
 from pathlib import Path
@@ -155,3 +156,19 @@ def test_killed_at_random_moments(tmp_path):
                     found = store.load("stage", piece, "key")
                     assert (found.tensors["x"] == found.meta["n"]).all()
     assert unfinished, "no kill fell into a writing: the test shows nothing"
+
+
+def test_a_full_disk_says_so_and_leaves_nothing(tmp_path):
+    with Store.open(tmp_path / "work") as store:
+        store.save("stage", "small", "key", {"x": torch.ones(10)}, {})
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        try:
+            with pytest.raises(StoreError, match="free some space") as refusal:
+                store.save("stage", "big", "key", {"x": torch.ones(1_000_000)}, {})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert "\n" not in str(refusal.value)
+        assert not store.has("stage", "big", "key")
+        assert len(list(store.folder.rglob("*.part"))) == 0
+        assert store.has("stage", "small", "key")

@@ -3,7 +3,6 @@
 import logging
 import os
 import pickle
-import resource
 import shutil
 import signal
 from pathlib import Path
@@ -281,21 +280,6 @@ def test_a_folder_without_write_permission(tmp_path):
             os._exit(42 if "Permission denied" in str(refused) else 1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
-
-
-def test_a_full_disk_says_so_and_leaves_nothing(store):
-    store.save("stage", "small", "key", {"x": torch.ones(10)}, {})
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
-        with pytest.raises(StoreError, match="free some space") as refusal:
-            store.save("stage", "big", "key", {"x": torch.ones(1_000_000)}, {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "\n" not in str(refusal.value)
-    assert not store.has("stage", "big", "key")
-    assert len(list(store.folder.rglob("*.part"))) == 0
-    assert store.has("stage", "small", "key")
 
 
 def test_nothing_is_logged_on_the_good_way(store, caplog):

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 
 from geoweaver.geometry import SE3
+from geoweaver.geometry.directions import direction_scatter
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
 CAMERA = 1
@@ -218,10 +219,4 @@ def ray_spread(model: SparseModel) -> Float[np.ndarray, "p"]:
     centre = model.cam_from_chunk.centre.numpy()
     row, feature = np.nonzero(model.point_of >= 0)
     point = model.point_of[row, feature]
-    ray = model.points[point] - centre[row]
-    ray /= np.maximum(np.linalg.norm(ray, axis=1, keepdims=True), 1e-12)
-    mean = np.zeros((len(model.points), 3))
-    np.add.at(mean, point, ray)
-    count = np.bincount(point, minlength=len(mean))
-    # the length of the mean direction falls below one by half the variance of the angle
-    return np.asarray(np.sqrt(np.maximum(2 - 2 * np.linalg.norm(mean, axis=1) / np.maximum(count, 1), 0)))
+    return direction_scatter(model.points[point] - centre[row], point, len(model.points))

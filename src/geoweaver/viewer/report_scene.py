@@ -16,6 +16,9 @@ from geoweaver.viewer.report_html import packed
 _FAR = 50.0
 """Cameras further out than this many times the usual distance from the middle are drawn at the border."""
 
+_ABOVE = 0.1
+"""Share of the cameras that may lie above a ceiling."""
+
 
 def scene_data(
     run: FinishedRun, cloud: ReportCloud, pictures: Sequence[int], reference: Float[Tensor, "n 3"] | None
@@ -94,10 +97,6 @@ def _cloud(cloud: ReportCloud, turn: Any, centres: Float[Tensor, "F 3"]) -> dict
 def _byte(confidence: Float[Tensor, "P"]) -> np.ndarray:
     top = confidence.max().clamp(min=1.0)  # clouds of other programs may count otherwise
     return (confidence.clamp(min=0) / top * 255).round().to(torch.uint8).numpy()
-
-
-_ABOVE = 0.1
-"""Share of the cameras that may lie above a ceiling."""
 
 
 def ceiling(points: Float[Tensor, "P 3"], centres: Float[Tensor, "F 3"]) -> float | None:
