@@ -15,6 +15,7 @@ from benchmarks.stage_cameras import stage_cameras
 from geoweaver.assembly.frame_problem import corrected_intrinsics
 from geoweaver.evaluation.pose_auc import pair_errors_deg, pose_auc
 from geoweaver.geometry import SE3
+from geoweaver.geometry.grid import field_over_image
 from geoweaver.geometry.registration import umeyama
 from geoweaver.synth.simulated_sequence import RECIPES, Simulated, simulate_sequence
 from geoweaver.weave import WeaveConfig, Woven, input_layouts, weave
@@ -73,6 +74,8 @@ def chunk_scale_errors(simulated: Simulated, woven: Woven) -> torch.Tensor:
             / units[chunk]
             * layout.scale[chunk]
         )
+        if state.depth_bend is not None:
+            depth = depth * field_over_image(state.depth_bend[frame], *depth.shape).exp()
         final = (state.depth_scale[frame] * depth + state.depth_shift[frame]) * scale
         true = truth.depth_of(frame)
         good = (true > 0) & (depth > 0)

@@ -55,6 +55,7 @@ def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, Fr
         3 * one,
         torch.arange(frames) // 59,
         held,
+        SIZE,
     )
     shaken = SE3.exp(0.002 * torch.randn(frames, 6, generator=g, dtype=torch.float64)) @ cameras
     config = FrameRefinementConfig()

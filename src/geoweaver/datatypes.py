@@ -223,6 +223,8 @@ class FrameState:
     """b_i, in world units."""
     focal_delta: Float[Tensor, "G 2"]
     """Delta f in pixels, added to the focal of every frame of the group."""
+    depth_bend: Float[Tensor, "F r c"] | None = None
+    """Log of a factor on the depth, before a_i and b_i, at nodes over the image; None: not bent (paper)."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from geoweaver.frames import FramesConfig, open_frames, rectify_frames
 from geoweaver.frames.kept import KeptPixels
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import resize_intrinsics
+from geoweaver.geometry.grid import field_over_image
 from geoweaver.placement import place_frames, placed_by_prior
 from geoweaver.results import DepthMap, FinishedRun, StageView
 from geoweaver.stage_views import stage_views
@@ -58,6 +59,8 @@ class SavedRun:
     shards: tuple[tuple[str, str], ...]
     """Piece and key of every shard of matches, in order of their edges."""
     first_edge: tuple[int, ...]
+    depth_bend: Float[Tensor, "F r c"] | None = None
+    """Log of a factor on the prior's depth, at nodes over the image."""
 
 
 def save_run(
@@ -81,7 +84,7 @@ def save_run(
         frames.broken, frames.digests, place_frames(frames, woven, seen), graph, rejected, chunk,
         _row_in_chunk(tables.observations.chunk)[observation], world[chunk.clamp(min=0)],
         woven.state.depth_scale, woven.state.depth_shift, stage_views(woven, config),
-        priors.places, tuple(shards), tuple(first_edge),
+        priors.places, tuple(shards), tuple(first_edge), woven.state.depth_bend,
     )  # fmt: skip
 
 
@@ -99,7 +102,7 @@ def _row_in_chunk(chunk: Int[Tensor, "N"]) -> Int[Tensor, "N"]:
 
 @dataclass(frozen=True)
 class RunDepths:
-    """Final depth: the prior's, in world units, affine correction applied."""
+    """Final depth: the prior's, in world units, bent and affinely corrected as Stage 3 found."""
 
     saved: SavedRun
     priors: PriorStore
@@ -116,6 +119,8 @@ class RunDepths:
             raise InputError(f"frame {frame} has no depth: no prior saw it")
         prior = self.priors.read(chunk, saved.row[frame : frame + 1])
         raw = prior.depth[0].double()
+        if saved.depth_bend is not None:
+            raw = raw * field_over_image(saved.depth_bend[frame], *raw.shape).exp()
         world = saved.depth_scale[frame] * saved.world_per_chunk[frame] * raw + saved.depth_shift[frame]
         depth = torch.where((raw > 0) & (world > 0), world, 0.0).float()
         own = (depth.shape[1], depth.shape[0])

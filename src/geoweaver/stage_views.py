@@ -49,7 +49,7 @@ def _errors(
         return torch.zeros(0), torch.zeros(0)
     problem = frame_problem(matches, setup, config.refinement, config.refinement.phases[-1])
     flat, solid = block_residuals(
-        matches, problem.geometry(state), problem.objective, slice(0, matches.rows), False
+        problem.matches_at(state), problem.geometry(state), problem.objective, slice(0, matches.rows), False
     )
     pixels = torch.cat([r.norm()[r.active & r.usable] for r in flat])
     return pixels.float(), solid.norm()[solid.active & solid.usable].float()

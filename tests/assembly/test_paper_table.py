@@ -7,7 +7,7 @@ import pytest
 
 from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig
 from geoweaver.assembly.frame_problem import frame_problem
-from geoweaver.assembly.frame_settings import FrameRefinementConfig
+from geoweaver.assembly.frame_settings import FrameRefinementConfig, paper_phases
 from geoweaver.errors import ConfigError
 from geoweaver.weave import WeaveConfig, paper_config
 from tests.assembly.test_problems import frame_setup
@@ -88,7 +88,11 @@ def test_the_preset_is_the_paper_and_the_default_too_unless_a_page_says_why(row:
 
 def test_no_phase_departs_unseen() -> None:
     """A new phase needs its own rows above."""
-    assert len(WeaveConfig().refinement.phases) == len(paper_config().refinement.phases) == 2
+    assert len(paper_config().refinement.phases) == 2
+    *paper, bending = WeaveConfig().refinement.phases
+    assert [p.name for p in paper] == [p.name for p in paper_config().refinement.phases]
+    assert bending.bend and not any(p.bend for p in paper)
+    assert "`bend`" in (DECISIONS / "0028-bending-depth.md").read_text()
 
 
 def test_focal_corrections_are_per_camera_group_and_only_without_calibration() -> None:
@@ -97,7 +101,7 @@ def test_focal_corrections_are_per_camera_group_and_only_without_calibration() -
         _, start = frame_setup(0.0, calibrated)
         assert int(start.setup.group.max()) + 1 == groups
         config = FrameRefinementConfig()
-        problem = frame_problem(start.matches, start.setup, config, config.phases[-1])
+        problem = frame_problem(start.matches, start.setup, config, config.phases[1])
         _, system = problem.linearise(start.state)
         assert len(system.corner_gradient) == corrections
 
@@ -106,4 +110,5 @@ def test_focal_corrections_are_per_camera_group_and_only_without_calibration() -
 def test_the_strong_solver_refuses_the_residual_that_it_would_shrink(config: type) -> None:
     with pytest.raises(ConfigError, match=r"residual=world.*solver=adam"):
         config(solver="lm", residual="world")
-    assert config(solver="adam", residual="world").residual == "world"
+    literal = {"phases": paper_phases()} if config is FrameRefinementConfig else {}
+    assert config(solver="adam", residual="world", **literal).residual == "world"

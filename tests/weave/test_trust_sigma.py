@@ -40,9 +40,12 @@ def test_the_priors_depth_error_is_measured(bulged: tuple[Woven, torch.Tensor]) 
     result, _ = bulged
     problem = problem_of(result)
     size = result.tables.observations.size
-    found = measured_errors(problem, problem.geometry(result.state), size, TrustConfig())
-    assert found.depth == pytest.approx(0.03, rel=0.4)
-    assert found.pixel < 0.5
+    told = (problem.geometry(result.state), size, TrustConfig())
+    flat = measured_errors(problem.matches, *told)
+    assert flat.depth == pytest.approx(0.03, rel=0.4)
+    bent = measured_errors(problem.matches_at(result.state), *told)
+    assert bent.depth < 0.6 * flat.depth, "what bends mended is no error any more"
+    assert bent.pixel < 0.5
 
 
 def test_cameras_err_about_as_much_as_their_sigmas_say(bulged: tuple[Woven, torch.Tensor]) -> None:
@@ -57,7 +60,7 @@ def test_forces_depend_on_no_thread_and_grow_with_the_error(bulged: tuple[Woven,
     result, _ = bulged
     problem, config = problem_of(result), TrustConfig(draws=4)
     geometry = problem.geometry(result.state)
-    model = measured_errors(problem, geometry, result.tables.observations.size, config)
+    model = measured_errors(problem.matches, geometry, result.tables.observations.size, config)
     run = torch.arange(len(result.setup.group)) // 5
     before, made = numba.get_num_threads(), []
     for threads in (1, before):

@@ -55,7 +55,7 @@ def refine(
     problem: "FrameProblem", start: FrameState, learning_rate: float, rule: StopRule,
     watch: Callable[[FrameState, float], None] | None,
 ) -> tuple[FrameState, Progress, str]:  # fmt: skip
-    """Stage 3 in 6D rotation, translation, affine depth and focal corrections (Eq. variables)."""
+    """Stage 3 in 6D rotation, translation, affine depth and focal corrections (Eq. variables), and bends."""
     r6, t, a, b, focal = (
         x.clone().requires_grad_()
         for x in (
@@ -64,12 +64,15 @@ def refine(
         )
     )  # fmt: skip
 
+    bend = None if start.depth_bend is None else start.depth_bend.clone().requires_grad_()
+
     def state() -> FrameState:
-        return FrameState(SE3(matrix_from_6d(r6), t), a, b, focal)
+        return FrameState(SE3(matrix_from_6d(r6), t), a, b, focal, bend)
 
     # Focal lengths are hundreds of pixels: their rate is relative to them, as MBA's is larger for intrinsics.
     pixels = float(problem.intrinsics[:, :2].mean())
-    groups: list[dict[str, Any]] = [{"params": [r6, t, a, b], "lr": learning_rate}]
+    depth = [a, b] if bend is None or problem.bending is None else [a, b, bend]
+    groups: list[dict[str, Any]] = [{"params": [r6, t, *depth], "lr": learning_rate}]
     if not problem.calibrated:
         groups.append({"params": [focal], "lr": learning_rate * pixels})
     return _descend(problem, state, groups, rule, problem.parameters, watch)
@@ -109,7 +112,9 @@ def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor
     fixed = PairGeometry(
         *(_detached(getattr(geometry, f)) for f in ("z", "intrinsics_i", "intrinsics_j", "affine"))
     )
-    sums = pair_sums(problem.matches, fixed, problem.objective, problem.norm, parameters, curvature=False)
+    frozen = _detached(state)
+    matches = problem.matches_at(frozen) if isinstance(state, FrameState) else problem.matches
+    sums = pair_sums(matches, fixed, problem.objective, problem.norm, parameters, curvature=False)
     assert sums.gradient is not None
     moved = geometry.z @ fixed.z.inverse()
     R = moved.rotation
@@ -120,10 +125,12 @@ def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor
     if parameters > 11:
         local += [geometry.intrinsics_i[:, :2], geometry.intrinsics_j[:, :2]]
     stand_in = (torch.cat(local, -1) * sums.gradient).sum() + regulariser
+    if isinstance(state, FrameState) and state.depth_bend is not None and problem.bending is not None:
+        stand_in = stand_in + (state.depth_bend * problem.bend_gradient(frozen)).sum()
     return sums.loss() + float(regulariser.detach()), stand_in
 
 
 def _detached(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach()
+    if value is None or isinstance(value, Tensor):
+        return value if value is None else value.detach()
     return type(value)(*(_detached(getattr(value, name)) for name in value.__dataclass_fields__))

@@ -31,6 +31,36 @@ class Coarse:
 
 
 @dataclass(frozen=True)
+class Hidden:
+    """Unknowns (h a block) that were eliminated from the system: they follow from what they are coupled to.
+
+    With their normal matrix L L^T everything is kept as L^-1 leaves it.
+    """
+
+    block: Int[Tensor, "n"]
+    whiten: Float[Tensor, "n h h"]
+    """L^-1."""
+    gradient: Float[Tensor, "n h"]
+    link: Int[Tensor, "l 2"]
+    """A row of `block`, and a block that its unknowns are coupled to."""
+    mixed: Float[Tensor, "l h b"]
+    border: Float[Tensor, "n h k"]
+
+    def answer(self, step: Float[Tensor, "N b"], corner: Float[Tensor, "k"]) -> Float[Tensor, "n h"]:
+        """Their own step, after that of the blocks and of the border."""
+        pull = self.gradient + self.border @ corner
+        moved = (self.mixed @ step[self.link[:, 1], :, None]).squeeze(-1)
+        pull = pull.index_add(0, self.link[:, 0], moved)
+        return -(self.whiten.mT @ pull[..., None]).squeeze(-1)
+
+    def reduce(self, own: Float[Tensor, "n h d"], blocks: Tensor, corner: Tensor) -> None:
+        """Take what right-hand sides of the hidden unknowns mean for blocks (N b d) and border off these."""
+        own = self.whiten @ own
+        blocks.index_add_(0, self.link[:, 1], -(self.mixed.mT @ own[self.link[:, 0]]))
+        corner -= (self.border.mT @ own).sum(0)
+
+
+@dataclass(frozen=True)
 class BlockSystem:
     """N unknown blocks of size b and a dense border of k shared unknowns (the focal lengths)."""
 
@@ -44,6 +74,8 @@ class BlockSystem:
     free: Bool[Tensor, "N b"]
     """False for unknowns that are held (the gauge)."""
     coarse: Coarse | None = None
+    hidden: tuple[Hidden, ...] = ()
+    """What was eliminated before."""
 
     @property
     def size(self) -> int:

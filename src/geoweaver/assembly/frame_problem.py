@@ -1,13 +1,16 @@
 """Stage 3's objective and its linear system: each frame's pose and affine depth, each camera's focal."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from geoweaver.assembly.bend import Bending, BendSums, bend_grid, bent_matches
 from geoweaver.assembly.blocks import BlockSystem, Coarse, unique_pairs
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, Phase
+from geoweaver.assembly.hidden import Coupling, hide
 from geoweaver.assembly.pairs import (
     Normalisation,
     Objective,
@@ -39,6 +42,8 @@ class FrameSetup:
     """Chunk of each frame's canonical observation: the solver's second level."""
     held: Bool[Tensor, "F"]
     """Frames whose pose is the gauge: one per component."""
+    size: tuple[int, int]
+    """Width and height of the images."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class FrameProblem:
     objective: Objective
     norm: Normalisation
     config: FrameRefinementConfig
+    bending: Bending | None = None
+    """How depth may bend; None: it is affine."""
 
     @property
     def intrinsics(self) -> Tensor:
@@ -72,12 +79,18 @@ class FrameProblem:
         a, b = state.depth_scale, state.depth_shift
         return PairGeometry(z, K[i], K[j], torch.stack([a[i], b[i], a[j], b[j]], -1))
 
+    def matches_at(self, state: FrameState) -> PairMatches:
+        """The matches with their depth as the state bends it."""
+        return bent_matches(self.matches, state.depth_bend, self.setup.size)
+
     def regulariser(self, state: FrameState) -> Tensor:
         """Eq. parameter_regularization, each term free of units."""
         c, s = self.config, self.setup
         focal = _group_focal(s)
+        bent = 0.0 if state.depth_bend is None else c.bend_prior * state.depth_bend.square().mean()
         return (
-            c.scale_prior * (state.depth_scale - 1).square().mean()
+            bent
+            + c.scale_prior * (state.depth_scale - 1).square().mean()
             + c.shift_prior * (state.depth_shift / s.unit).square().mean()
             + c.focal_prior * (state.focal_delta / focal).square().sum(-1).mean()
             + c.aspect_prior * (state.focal_delta / focal).diff(dim=-1).square().mean()
@@ -85,18 +98,50 @@ class FrameProblem:
 
     def loss(self, state: FrameState) -> float:
         """Eq. final_objective."""
-        sums = pair_sums(self.matches, self.geometry(state), self.objective, self.norm, 0)
+        sums = pair_sums(self.matches_at(state), self.geometry(state), self.objective, self.norm, 0)
         return sums.loss() + float(self.regulariser(state))
 
     def median_px(self, state: FrameState) -> float:
-        return residual_median(self.matches, self.geometry(state), self.objective)
+        return residual_median(self.matches_at(state), self.geometry(state), self.objective)
 
     def linearise(self, state: FrameState) -> tuple[float, BlockSystem]:
-        geometry = self.geometry(state)
-        sums = pair_sums(self.matches, geometry, self.objective, self.norm, self.parameters)
+        geometry, matches = self.geometry(state), self.matches_at(state)
+        sums = pair_sums(matches, geometry, self.objective, self.norm, self.parameters)
         assert sums.gradient is not None and sums.normal is not None
         loss = sums.loss() + float(self.regulariser(state))
-        return loss, self._system(state, geometry.z, sums.gradient, sums.normal)
+        system = self._system(state, geometry.z, sums.gradient, sums.normal)
+        if self.bending is None:
+            return loss, system
+        couplings = [self._coupling(s, state, geometry.z) for s in self._bend_sums(matches, geometry)]
+        return loss, hide(system, couplings)
+
+    def _bend_sums(self, matches: PairMatches, geometry: PairGeometry) -> Iterator[BendSums]:
+        assert self.bending is not None, "asked for"
+        return self.bending.sums(matches, geometry, self.objective, self.norm, self.parameters)
+
+    def bend_gradient(self, state: FrameState) -> Float[Tensor, "F r c"]:
+        """Derivative of the loss without its regulariser by the nodes of every frame."""
+        assert state.depth_bend is not None, "asked for"
+        blocks = self._bend_sums(self.matches_at(state), self.geometry(state))
+        return torch.cat([s.gradient for s in blocks]).reshape(state.depth_bend.shape)
+
+    def _coupling(self, sums: BendSums, state: FrameState, z: Sim3) -> Coupling:
+        """How the nodes of some frames hang on the unknowns of these and of the frames matched to them."""
+        assert state.depth_bend is not None, "a phase that bends starts from a flat bend"
+        F, K = len(self.setup.group), sums.gradient.shape[1]
+        stiff = 2 * self.config.bend_prior / (F * K)
+        normal = sums.normal + stiff * torch.eye(K, dtype=torch.float64)
+        gradient = sums.gradient + stiff * state.depth_bend[sums.frame].flatten(1)
+        pair = sums.end // 2
+        to_i, to_j = self._to_frames(z[pair])
+        other = torch.cat([x[pair] for x in (self.matches.observation_i, self.matches.observation_j)])
+        link, which = unique_pairs(sums.owner.repeat(2), other, F)
+        mixed = torch.zeros(len(link), K, 8, dtype=torch.float64)
+        mixed.index_add_(0, which, torch.cat([sums.mixed @ to_i, sums.mixed @ to_j]))
+        to_focal = self._to_focal(pair)
+        border = torch.zeros(len(sums.frame), K, to_focal.shape[-1], dtype=torch.float64)
+        border.index_add_(0, sums.owner, sums.mixed @ to_focal)
+        return Coupling(sums.frame, normal, gradient, link, mixed, border)
 
     def _system(self, state: FrameState, z: Sim3, g: Tensor, H: Tensor) -> BlockSystem:
         """T <- exp(delta) T in each camera's own frame; eight unknowns a frame, the focals as a border."""
@@ -128,9 +173,9 @@ class FrameProblem:
         to_i[:, 7, 6] = to_i[:, 8, 7] = to_j[:, 9, 6] = to_j[:, 10, 7] = 1
         return to_i, to_j
 
-    def _to_focal(self) -> Float[Tensor, "P n k"]:
+    def _to_focal(self, pair: Int[Tensor, "P"] | slice = slice(None)) -> Float[Tensor, "P n k"]:
         """The same for the focal lengths of the physical cameras."""
-        i, j = self.matches.observation_i, self.matches.observation_j
+        i, j = self.matches.observation_i[pair], self.matches.observation_j[pair]
         G = 0 if self.setup.calibrated else int(self.setup.group.max()) + 1
         to_focal = torch.zeros(len(i), self.parameters, 2 * G, dtype=torch.float64)
         rows = torch.arange(len(i))
@@ -139,7 +184,7 @@ class FrameProblem:
                 to_focal[rows, first + axis, 2 * self.setup.group[frame] + axis] = 1
         return to_focal
 
-    def expand(self, state: FrameState, z: Sim3, local: Float[Tensor, "P n d"]) -> Float[Tensor, "u d"]:
+    def expand(self, z: Sim3, local: Float[Tensor, "P n d"]) -> Float[Tensor, "u d"]:
         """Vectors in the pairs' local parameters summed into the unknowns, held ones left out."""
         to_i, to_j = self._to_frames(z)
         F = len(self.setup.group)
@@ -149,6 +194,17 @@ class FrameProblem:
         out[self.setup.held, :6] = 0
         focal = (self._to_focal().mT @ local).sum(0)
         return torch.cat([out.flatten(0, 1), focal])
+
+    def without_bends(
+        self, right: Float[Tensor, "u d"], system: BlockSystem, forces: Float[Tensor, "F K d"]
+    ) -> Float[Tensor, "u d"]:
+        """What right-hand sides of frames, focals and nodes mean once the nodes are eliminated."""
+        F = len(self.setup.group)
+        blocks, corner = right[: 8 * F].reshape(F, 8, -1).clone(), right[8 * F :].clone()
+        for hidden in system.hidden:
+            hidden.reduce(forces[hidden.block], blocks, corner)
+        blocks[self.setup.held, :6] = 0
+        return torch.cat([blocks.flatten(0, 1), corner])
 
     def _border(self, H: Tensor, g: Tensor, to_i: Tensor, to_j: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         i, j = self.matches.observation_i, self.matches.observation_j
@@ -178,7 +234,11 @@ class FrameProblem:
         moved = SE3.exp(delta[:, :6]) @ state.cam_from_world
         scale = (state.depth_scale + delta[:, 6]).clamp(min=SMALLEST_SCALE)
         focal_delta = state.focal_delta if self.setup.calibrated else state.focal_delta + focal.reshape(-1, 2)
-        return FrameState(moved, scale, state.depth_shift + delta[:, 7], focal_delta)
+        bend = state.depth_bend
+        if bend is not None and system.hidden:
+            step = torch.cat([hidden.answer(delta, focal) for hidden in system.hidden])
+            bend = bend + step.reshape(bend.shape)
+        return FrameState(moved, scale, state.depth_shift + delta[:, 7], focal_delta, bend)
 
 
 def frame_problem(
@@ -189,7 +249,11 @@ def frame_problem(
         norm = view_centred_normalisation(matches, objective, matches.observation_i, matches.observation_j)
     else:
         norm = global_normalisation(matches, objective)
-    return FrameProblem(matches, setup, objective, norm, config)
+    if not phase.bend:
+        return FrameProblem(matches, setup, objective, norm, config)
+    grid = bend_grid(setup.size, config.bend_nodes)
+    bending = Bending(grid, matches.observation_i, matches.observation_j, len(setup.group))
+    return FrameProblem(matches, setup, objective, norm, config, bending)
 
 
 def corrected_intrinsics(setup: FrameSetup, state: FrameState) -> Float[Tensor, "F 4"]:

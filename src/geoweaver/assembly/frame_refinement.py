@@ -1,8 +1,14 @@
 """Stage 3: each frame's pose and affine depth, each camera's focal; frames vote first, then matches."""
 
 from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from geoweaver.assembly import adam, lm
+from geoweaver.assembly.bend import bend_grid
 from geoweaver.assembly.frame_problem import FrameSetup, frame_problem
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, Phase
 from geoweaver.assembly.pairs import PairMatches, thin_pairs
@@ -24,6 +30,8 @@ def refine_frames(
     state, reports, spent = start, [], 0.0
     for phase in config.phases if phases is None else phases:
         shifted = None if watch is None else _later(watch, spent)
+        if phase.bend and state.depth_bend is None:
+            state = replace(state, depth_bend=_flat(setup, config))
         state, progress, why = _run_phase(matches, setup, state, config, phase, shifted)
         spent += progress.seconds[-1]
         reports.append(
@@ -37,9 +45,13 @@ def refine_frames(
                 progress.seconds[-1],
             )
         )
-    return FrameState(
-        state.cam_from_world.orthonormalised(), state.depth_scale, state.depth_shift, state.focal_delta
-    ), reports
+    return replace(state, cam_from_world=state.cam_from_world.orthonormalised()), reports
+
+
+def _flat(setup: FrameSetup, config: FrameRefinementConfig) -> Float[Tensor, "F r c"]:
+    """No bend at all."""
+    nodes = bend_grid(setup.size, config.bend_nodes).nodes
+    return torch.zeros(len(setup.group), *nodes, dtype=torch.float64)
 
 
 def _run_phase(

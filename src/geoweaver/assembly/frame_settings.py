@@ -6,6 +6,7 @@ from typing import Literal
 from geoweaver.assembly.kernel import Kernel
 from geoweaver.assembly.pairs import Objective, require_jacobian
 from geoweaver.assembly.stopping import StopRule
+from geoweaver.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -19,14 +20,17 @@ class Phase:
     """Weight of the 3D term."""
     all_matches: bool = False
     """End on every match, not only on the first few of each pair."""
+    bend: bool = False
+    """Depth may bend inside a frame; asks for no 3D term."""
 
 
 def _phases() -> tuple[Phase, ...]:
-    """Coarse as the paper's table; fine in true pixels, the 3D term faded (docs/decisions/0004)."""
+    """Coarse as the paper's table; fine in true pixels, the 3D term faded (0004); then depth bends (0028)."""
     # A prior's depth errs alike over whole regions: its agreement is worth little beside a pixel's.
     return (
         Phase("coarse refinement", Kernel(15.0, 250, 2.0, "log1p"), True, 0.1),
-        Phase("fine refinement", Kernel(30.0, 600, 3.0), False, 0.02, True),
+        Phase("fine refinement", Kernel(30.0, 600, 3.0), False, 0.02),
+        Phase("depth bending", Kernel(4.0, 80, 3.0), False, 0.0, True, True),
     )
 
 
@@ -61,6 +65,10 @@ class FrameRefinementConfig:
     aspect_prior: float = 10.0
     """Weight of the squared difference between the relative corrections of fx and fy: pixels are square, and
     a walk with little pitch leaves fy alone undetermined."""
+    bend_prior: float = 4.0
+    """Weight of the mean squared log factor by which depth is bent, where a phase bends it."""
+    bend_nodes: int = 8
+    """Nodes of that factor along the image's longer side."""
     matches_first: int = 96
     """Matches per pair in all of lm's iterations but the last phase's last ones, which use every match."""
     lm_rule: StopRule = field(default_factory=lambda: StopRule(most=40))
@@ -70,6 +78,12 @@ class FrameRefinementConfig:
 
     def __post_init__(self) -> None:
         require_jacobian(self.solver, self.residual, "Stage 3")
+        for phase in self.phases:
+            if phase.bend and (phase.points_weight > 0 or self.residual == "world"):
+                raise ConfigError(
+                    f"Stage 3, phase {phase.name!r}: depth bends under pixel errors alone: "
+                    "choose points_weight=0 and residual=relative there, or bend=False"
+                )
 
     def objective(self, phase: Phase) -> Objective:
         points = Kernel(self.points_range, 250, 2.0)

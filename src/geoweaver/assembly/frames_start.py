@@ -51,7 +51,7 @@ def start_frames(
     component = layout.component[chunk]
     setup = FrameSetup(
         intrinsics, group, calibrated,
-        _frame_units(matches, F), _contiguous(chunk), _first_frames(component, matches, F),
+        _frame_units(matches, F), _contiguous(chunk), _first_frames(component, matches, F), observations.size,
     )  # fmt: skip
     one, zero = torch.ones(F, dtype=torch.float64), torch.zeros(F, dtype=torch.float64)
     return FrameStart(matches, setup, FrameState(cameras, one, zero, torch.zeros(G, 2, dtype=torch.float64)))

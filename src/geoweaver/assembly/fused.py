@@ -29,8 +29,8 @@ def accumulate(
     losses, gradient = np.zeros((count, 2)), np.zeros((count, parameters))
     normal = np.zeros((count, parameters, parameters) if curvature else (0, 0, 0))
     sum_pairs(
-        *_columns(matches), *_estimate(geometry), norm.pixels.numpy(), norm.points.numpy(),
-        _settings(objective.pixels), _settings(objective.points), objective.both_directions,
+        *match_columns(matches), *pair_estimate(geometry), norm.pixels.numpy(), norm.points.numpy(),
+        kernel_settings(objective.pixels), kernel_settings(objective.points), objective.both_directions,
         parameters, losses, gradient, normal,
     )  # fmt: skip
     pixels, points = torch.from_numpy(losses[:, 0]), torch.from_numpy(losses[:, 1])
@@ -67,8 +67,9 @@ def error_forces(
     """
     out = np.zeros((len(matches), parameters, model.draws))
     sum_error_forces(
-        *_columns(matches), *_estimate(geometry), norm.pixels.numpy(), norm.points.numpy(),
-        _settings(objective.pixels), _settings(objective.points), objective.both_directions, parameters,
+        *match_columns(matches), *pair_estimate(geometry), norm.pixels.numpy(), norm.points.numpy(),
+        kernel_settings(objective.pixels), kernel_settings(objective.points), objective.both_directions,
+        parameters,
         run[matches.observation_i].numpy(), run[matches.observation_j].numpy(),
         model.region, model.cell, model.depth, model.pixel, out,
     )  # fmt: skip
@@ -79,7 +80,7 @@ def row_errors(matches: PairMatches, geometry: PairGeometry) -> tuple[Tensor, Te
     """Each row's larger reprojection error (inf behind a camera), 3D error over depth (nan without)."""
     pixels = np.full((matches.rows, 2), np.nan, np.float32)
     points = np.full(matches.rows, np.nan, np.float32)
-    measure_rows(*_columns(matches)[:-1], *_estimate(geometry), True, 1, pixels, points)
+    measure_rows(*match_columns(matches)[:-1], *pair_estimate(geometry), True, 1, pixels, points)
     return torch.from_numpy(np.fmax(pixels[:, 0], pixels[:, 1])), torch.from_numpy(points)
 
 
@@ -91,21 +92,26 @@ def pixel_errors(
     errors = np.full((matches.rows, 2), np.nan, np.float32)
     points = np.empty(0, np.float32)
     measure_rows(
-        *_columns(matches)[:-1], *_estimate(geometry), objective.both_directions, step, errors, points
+        *match_columns(matches)[:-1],
+        *pair_estimate(geometry),
+        objective.both_directions,
+        step,
+        errors,
+        points,
     )
     flat = errors[::step].ravel()
     return torch.from_numpy(flat[~np.isnan(flat)])
 
 
-def _columns(m: PairMatches) -> tuple[Any, ...]:
+def match_columns(m: PairMatches) -> tuple[Any, ...]:
     columns = (m.start, m.pixel_i, m.pixel_j, m.depth_i, m.depth_j, m.weight)
     return tuple(np.ascontiguousarray(c.numpy()) for c in columns)
 
 
-def _estimate(g: PairGeometry) -> tuple[Any, ...]:
+def pair_estimate(g: PairGeometry) -> tuple[Any, ...]:
     columns = (g.z.scale, g.z.rotation, g.z.translation, g.intrinsics_i, g.intrinsics_j, g.affine)
     return tuple(np.ascontiguousarray(c.double().numpy()) for c in columns)
 
 
-def _settings(kernel: Kernel) -> Any:
+def kernel_settings(kernel: Kernel) -> Any:
     return np.array([kernel.limit, kernel.step / 2, kernel.beta, float(kernel.mapping == "log1p")])

@@ -46,7 +46,7 @@ def sum_pairs(
 
 
 @njit(cache=True)
-def _hash(frame: int, x: int, y: int) -> Any:
+def hash_cell(frame: int, x: int, y: int) -> Any:
     """Well mixed bits of a cell of a frame (splitmix64)."""
     h = np.uint64(frame) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(x) * np.uint64(0xBF58476D1CE4E5B9)
     h += np.uint64(y) * np.uint64(0x94D049BB133111EB) + np.uint64(0x2545F4914F6CDD1D)
@@ -56,7 +56,7 @@ def _hash(frame: int, x: int, y: int) -> Any:
 
 
 @njit(cache=True)
-def _sign(bits: Any, draw: int) -> float:
+def sign_of(bits: Any, draw: int) -> float:
     return 1.0 if (bits >> np.uint64(draw)) & np.uint64(1) else -1.0
 
 
@@ -82,12 +82,12 @@ def sum_error_forces(
                 k2, k3, both, n, scratch, D, Dj, DY, J, e, pull, bend,
             )  # fmt: skip
             _weigh_errors(J, bend, deep * aff[p, 0], deep * aff[p, 2], off, weighed)
-            from_i = _hash(region_i[p], int(ui[m, 0] / wide), int(ui[m, 1] / wide))
-            from_j = _hash(region_j[p], int(uj[m, 0] / wide), int(uj[m, 1] / wide))
-            along = _hash(-1 - 2 * p, int(ui[m, 0] / cell), int(ui[m, 1] / cell))
-            across = _hash(-2 - 2 * p, int(ui[m, 0] / cell), int(ui[m, 1] / cell))
+            from_i = hash_cell(region_i[p], int(ui[m, 0] / wide), int(ui[m, 1] / wide))
+            from_j = hash_cell(region_j[p], int(uj[m, 0] / wide), int(uj[m, 1] / wide))
+            along = hash_cell(-1 - 2 * p, int(ui[m, 0] / cell), int(ui[m, 1] / cell))
+            across = hash_cell(-2 - 2 * p, int(ui[m, 0] / cell), int(ui[m, 1] / cell))
             for d in range(draws):
-                a, b, x, y = _sign(from_i, d), _sign(from_j, d), _sign(along, d), _sign(across, d)
+                a, b, x, y = sign_of(from_i, d), sign_of(from_j, d), sign_of(along, d), sign_of(across, d)
                 for r in range(n):
                     out[p, r, d] += (
                         a * weighed[0, r] + b * weighed[1, r] + x * weighed[2, r] + y * weighed[3, r]

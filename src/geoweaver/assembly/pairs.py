@@ -62,6 +62,12 @@ class PairGeometry:
     target_scale: Float[Tensor, "P"] | None = None
     """World units per unit of j's depth; only the paper's literal 3D residual asks for it."""
 
+    def to(self, device: torch.device) -> "PairGeometry":
+        """The estimate where the matches are: only they are large, everything else stays on the CPU."""
+        scale = None if self.target_scale is None else self.target_scale.to(device)
+        cameras = (self.intrinsics_i.to(device), self.intrinsics_j.to(device), self.affine.to(device))
+        return PairGeometry(self.z.to(device), *cameras, scale)
+
 
 @dataclass(frozen=True)
 class Objective:

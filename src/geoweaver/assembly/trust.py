@@ -38,8 +38,8 @@ class TrustConfig:
     """Frames on end over which it does, within a chunk."""
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
-    inflation: tuple[float, float] = (0.9, 0.9)
-    """Factors on the sigmas of centre and rotation, calibrated on simulated sequences: nearly 1."""
+    inflation: tuple[float, float] = (1.45, 1.4)
+    """Factors on the sigmas of centre and rotation, calibrated on simulated sequences (page 8)."""
     least_cells: int = 20
     """Independent inlier cells that a frame's pose must rest on."""
     inlier_share: float = 0.25
@@ -106,7 +106,7 @@ def frame_evidence(
     problem: FrameProblem, state: FrameState, size: tuple[int, int], config: TrustConfig
 ) -> tuple[Float[Tensor, "F"], Float[Tensor, "F"], Float[Tensor, "F"]]:
     """Matches, the weighted share of inliers among them, and independent inlier cells of each frame."""
-    matches, frames = problem.matches, len(problem.setup.group)
+    matches, frames = problem.matches_at(state), len(problem.setup.group)
     pixels, points = row_errors(matches, problem.geometry(state))
     diagonal = (size[0] ** 2 + size[1] ** 2) ** 0.5
     good = (pixels <= config.pixel_tolerance * diagonal) & ~(points > 1.0)
@@ -148,15 +148,15 @@ def frame_sigma(
     """Sigma of each camera's centre (world units) and rotation (radians), up to a global similarity."""
     if not problem.matches.rows:
         return torch.full((len(problem.setup.group), 2), torch.inf, dtype=torch.float64)
-    geometry = problem.geometry(state)
+    geometry, matches = problem.geometry(state), problem.matches_at(state)
     frame = torch.arange(len(problem.setup.group))
     run = frame // config.alike_frames + len(frame) * problem.setup.part
-    forces = error_forces(
-        problem.matches, geometry, problem.objective, problem.norm, problem.parameters, run,
-        measured_errors(problem, geometry, size, config),
-    )  # fmt: skip
+    model = measured_errors(matches, geometry, size, config)
+    told = (matches, geometry, problem.objective, problem.norm, problem.parameters, run, model)
     _, system = problem.linearise(state)
-    right = problem.expand(state, geometry.z, forces)
+    right = problem.expand(geometry.z, error_forces(*told))
+    if problem.bending is not None:
+        right = problem.without_bends(right, system, problem.bending.forces(*told))
     # the slow bends of a long way are the last to converge, and the largest
     answer = torch.from_numpy(system.solve_many(1e-9, right.numpy(), 1e-4, most=2000))
     frames = len(problem.setup.group)
@@ -170,14 +170,13 @@ def frame_sigma(
 
 
 def measured_errors(
-    problem: FrameProblem, geometry: PairGeometry, size: tuple[int, int], config: TrustConfig
+    matches: PairMatches, geometry: PairGeometry, size: tuple[int, int], config: TrustConfig
 ) -> ErrorModel:
     """How large the errors of depth and matches are, from what the solution leaves of them.
 
     Depth is compared in pairs so far apart in time that its errors are not alike, matches in the quarter
     of the pairs that agree best: there depth has little say.
     """
-    matches = problem.matches
     pixels, points = row_errors(matches, geometry)
     pair = matches.pair_of_row
     apart = (matches.observation_j - matches.observation_i).abs() > config.alike_frames
