@@ -1,7 +1,10 @@
 """GeoWeaver: long-video 3D reconstruction by hierarchical geometric assembly."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
+# Threads that wait spin: beside other work on the same cores every small step then takes many times as long
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Pillow writes PNGs with a broken zlib where pycolmap was loaded before it
 import PIL.Image  # noqa: F401
 

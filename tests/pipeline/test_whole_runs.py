@@ -2,15 +2,18 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from small_sequence import FRAMES, OPTIONS, geoweaver
 
 from geoweaver.evaluation.scores import score_trajectory
-from geoweaver.finished import load_run
+from geoweaver.finished import RunDepths, load_run
 from geoweaver.formats.ply import read_ply
 from geoweaver.formats.trajectory import read_trajectory
+from geoweaver.geometry.grid import field_over_image
 
 pytestmark = pytest.mark.slow
 
@@ -130,6 +133,19 @@ def test_depth_agrees_with_the_cameras(finished: Path, small: Path) -> None:
     there = b.depth.double()[y[inside], x[inside]]
     error = ((there - z[inside]).abs() / z[inside])[there > 0]
     assert float(error.median()) < 0.03
+
+
+def test_depth_is_bent_as_stage_3_found(finished: Path) -> None:
+    depths = load_run(finished).depths
+    assert isinstance(depths, RunDepths)
+    saved, frame = depths.saved, depths.frames[3]
+    assert saved.depth_bend is not None and float(saved.depth_bend[frame].abs().max()) > 0
+    bent = depths.read(frame).depth.double() - saved.depth_shift[frame]
+    flat = RunDepths(replace(saved, depth_bend=None), depths.priors).read(frame).depth.double()
+    valid = (depths.read(frame).depth > 0) & (flat > 0)
+    factor = field_over_image(saved.depth_bend[frame], *bent.shape).exp()
+    expected = (flat - saved.depth_shift[frame]) * factor
+    assert torch.allclose(bent[valid], expected[valid], rtol=1e-5)
 
 
 def test_metres_from_a_known_distance(finished: Path, small: Path, tmp_path: Path) -> None:

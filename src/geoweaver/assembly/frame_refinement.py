@@ -43,9 +43,16 @@ def refine_frames(
                 len(progress.losses) - 1,
                 why,
                 progress.seconds[-1],
+                notes=_bend_note(state) if phase.bend else (),
             )
         )
     return replace(state, cam_from_world=state.cam_from_world.orthonormalised()), reports
+
+
+def _bend_note(state: FrameState) -> tuple[str, ...]:
+    assert state.depth_bend is not None, "the phase bends"
+    size = 100 * float(state.depth_bend.square().mean().sqrt())
+    return (f"depth bends by {size:.1f} % (root mean square of all nodes)",)
 
 
 def _flat(setup: FrameSetup, config: FrameRefinementConfig) -> Float[Tensor, "F r c"]:
