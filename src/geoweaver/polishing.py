@@ -47,7 +47,7 @@ class PolishConfig:
     """Fewer than for export: cameras need few points that lie well apart."""
     robust_px: float = 1.0
     """Pixels from which on a residual counts less."""
-    hold: float = 5.6
+    hold: float = 1.9
     """Sigmas of Stage 3 within which it holds every camera's place."""
     iterations: int = 50
     """At the most."""

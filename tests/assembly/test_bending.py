@@ -17,6 +17,7 @@ from geoweaver.assembly.pairs import select_pairs
 from geoweaver.assembly.stopping import StopRule
 from geoweaver.datatypes import FrameState
 from geoweaver.errors import ConfigError
+from geoweaver.geometry.grid import bilinear_nodes
 from geoweaver.geometry.registration import umeyama
 from tests.assembly.test_problems import frame_setup, shaken
 
@@ -162,3 +163,18 @@ def test_frames_without_matches_say_nothing_about_their_bend() -> None:
     bare = frame_problem(empty, problem.setup, CONFIG, BENDING)
     for sums in bare._bend_sums(empty, bare.geometry(state)):
         assert not sums.gradient.any() and not sums.normal.any()
+
+
+def test_matches_read_their_frames_bend() -> None:
+    problem, state = bent_problem()
+    assert state.depth_bend is not None
+    matches, bent = problem.matches, problem.matches_at(state)
+    for frame, pixel, flat, found in (
+        (matches.observation_i, matches.pixel_i, matches.depth_i, bent.depth_i),
+        (matches.observation_j, matches.pixel_j, matches.depth_j, bent.depth_j),
+    ):
+        nodes = (state.depth_bend.shape[1], state.depth_bend.shape[2])
+        index, share = bilinear_nodes(pixel, problem.setup.size, nodes)
+        own = state.depth_bend.flatten(1)[frame[matches.pair_of_row]]
+        expected = flat * (own.gather(1, index) * share).sum(1).exp()
+        assert torch.allclose(found, expected.float(), rtol=1e-5)
