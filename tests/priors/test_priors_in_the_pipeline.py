@@ -107,8 +107,9 @@ def test_saved_predictions_weave_as_well_as_with_simulated_matches(folder: Path,
     reference = float((umeyama(centre, wanted).act(centre) - wanted).square().sum(-1).mean().sqrt())
     summary = json.loads((folder / "run" / "run.json").read_text())
     assert summary["frames"]["trusted"] >= 0.9 * FRAMES
-    # a metre across, thirty frames: real matches at 256 pixels are a little worse than simulated ones
-    assert scores(folder).ate < min(2.5 * reference, 0.05)
+    # a metre across, thirty frames: once depth bends, real matches at 256 pixels are what is left, and those
+    # are worse than simulated ones; affine depth erred by 0.019 with either
+    assert scores(folder).ate < min(5 * reference, 0.018)
 
 
 def test_random_weights_complete_and_nothing_of_it_is_trusted(folder: Path) -> None:
