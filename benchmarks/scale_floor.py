@@ -1,7 +1,8 @@
 """Is a chunk's scale wrong because the solver stops short, or because the matches say so?
 
-`python -m benchmarks.scale_floor`: Stage 3 once more, from the true cameras, focal and depth scales. Where
-both ways end at the same objective with the same errors, the minimum itself lies beside the truth.
+`python -m benchmarks.scale_floor`: the paper's Stage 3, whose depth is affine, once more from the true
+cameras, focal and depth scales. Where both ways end at the same objective with the same errors, the minimum
+itself lies beside the truth.
 """
 
 import argparse
@@ -38,10 +39,18 @@ def true_state(simulated: Simulated, woven: Woven) -> FrameState:
     return FrameState(cameras, scale / unit, torch.zeros_like(scale), focal.clone())
 
 
+def affine_config() -> WeaveConfig:
+    """The weave without its last phase, in which depth bends."""
+    config = WeaveConfig()
+    coarse, fine, _ = config.refinement.phases
+    phases = (coarse, replace(fine, all_matches=True))
+    return replace(config, refinement=replace(config.refinement, phases=phases))
+
+
 def run_one(sequence: str, preset: str, seed: int, frames: int, per_edge: int) -> dict[str, Any]:
     """What the weave finds, and what Stage 3 makes of the truth."""
     simulated = simulate_sequence(sequence, frames, seed, preset, per_edge)
-    config = WeaveConfig()
+    config = affine_config()
     woven = run_weave(simulated, config, seed)
     refinement, start = config.refinement, true_state(simulated, woven)
     state, _ = refine_frames(woven.matches, woven.setup, start, refinement, refinement.phases[1:])
