@@ -129,7 +129,8 @@ def weave(
 
     # the literal 3D residual has no Jacobian: trust is judged with the relative one
     judged = replace(config.refinement, residual="relative")
-    problem = frame_problem(kept, begin.setup, judged, judged.phases[-1])
+    reached = [phase for phase in judged.phases if state.depth_bend is not None or not phase.bend]
+    problem = frame_problem(kept, begin.setup, judged, reached[-1])
     component = stage2.component[local.chunk[tables.canonical.clamp(min=0)]]
     trust = judge_frames(problem, state, component, local.size, config.trust)
     return Woven(
