@@ -203,7 +203,10 @@ def outliers(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
         for r in rows
     ]
     heads = ["sequence", "wrong matches", "wrong long-range edges", "ATE (m)", "over clean", "wrong kept"]
-    return f"200-frame walks with the default prior.\n\n{table(heads, lines)}"
+    return f"""200-frame walks with the default prior, 600 matches a pair. Where matches are few, wrong
+ones cost more: at 150 a pair the corridor's 0.008 m become 0.028 m with 40 % wrong, and sampling leaves 58.
+
+{table(heads, lines)}"""
 
 
 def matching(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
