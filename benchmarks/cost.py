@@ -60,7 +60,7 @@ def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, Fr
     shaken = SE3.exp(0.002 * torch.randn(frames, 6, generator=g, dtype=torch.float64)) @ cameras
     config = FrameRefinementConfig()
     state = FrameState(shaken, one, zero, torch.zeros(1, 2, dtype=torch.float64))
-    return frame_problem(matches, setup, config, config.phases[-1]), state
+    return frame_problem(matches, setup, config, config.phases[1]), state
 
 
 def measure(frames: int, per_edge: int, repeats: int) -> dict[str, Any]:
