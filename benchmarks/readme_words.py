@@ -142,7 +142,7 @@ def world_clouds(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
     ]
     return f"""From pixels to the fused cloud, right within 2 % of the median depth;
 complete: of what three views or more see. First within four median depths of some camera, then with all that
-lies farther away.
+lies farther away. The corridor's row is of bent depth, the others are of before.
 
 {table(heads, lines)}"""
 
