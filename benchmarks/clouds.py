@@ -33,6 +33,8 @@ THRESHOLD = 0.02
 """Of the median depth: within it a point is right."""
 SEEN_WITHIN = 0.01
 """Relative depth up to which a view sees a point of the truth."""
+MATCH_ERROR = 0.3
+"""Pixels by which a good match errs, for what views could tell of a point at all."""
 _CHUNK = 60
 
 
@@ -65,6 +67,8 @@ class Filmed:
     truth: Float[Tensor, "m 3"]
     views: Float[Tensor, "m"]
     """How many views see each point of the truth."""
+    scatter: Float[Tensor, "m"]
+    """How far a point may be off along its worst axis where every view errs by a good match's error."""
     threshold: float
 
     def near(self, points: Float[Tensor, "n 3"]) -> Bool[Tensor, "n"]:
@@ -100,7 +104,7 @@ def film(world: str, options: Options) -> Filmed:
     depth = torch.stack([d.float() for d in clip_depth(clip, options.depth_size, options.workers)])
     threshold = THRESHOLD * float(exact[exact > 0].median())
     truth = true_cloud(clip, exact, threshold / 2)
-    return Filmed(clip, tuple(rgb for rgb, _ in shown), depth, truth, seen_by(clip, exact, truth), threshold)
+    return Filmed(clip, tuple(rgb for rgb, _ in shown), depth, truth, *seen_by(clip, exact, truth), threshold)
 
 
 def true_cloud(clip: Clip, depth: Float[Tensor, "F h w"], size: float) -> Float[Tensor, "m 3"]:
@@ -117,17 +121,31 @@ def true_cloud(clip: Clip, depth: Float[Tensor, "F h w"], size: float) -> Float[
     return kept
 
 
-def seen_by(clip: Clip, depth: Float[Tensor, "F h w"], points: Float[Tensor, "m 3"]) -> Float[Tensor, "m"]:
-    """How many frames see each point: inside the image, at the depth that is there."""
-    count = torch.zeros(len(points))
+def seen_by(
+    clip: Clip, depth: Float[Tensor, "F h w"], points: Float[Tensor, "m 3"]
+) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
+    """How many frames see each point, at the depth that is there, and how well they tell it.
+
+    The second is the sigma along the point's worst axis, all of its views' rays intersected.
+    """
+    count, known = torch.zeros(len(points)), torch.zeros(len(points), 3, 3, dtype=torch.float64)
     width, height = clip.size
     for k in range(len(clip)):
-        pixel, z = project_with_depth(clip.cam_from_world[k].act(points), clip.intrinsics[k])
+        local = clip.cam_from_world[k].act(points)
+        pixel, z = project_with_depth(local, clip.intrinsics[k])
         x, y = pixel.unbind(-1)
         inside = (z > 0) & (x >= 0) & (x < width) & (y >= 0) & (y < height)
         x, y = torch.where(inside, x, 0).long(), torch.where(inside, y, 0).long()
-        count += inside & ((depth[k][y, x] - z).abs() <= SEEN_WITHIN * z)
-    return count
+        seen = inside & ((depth[k][y, x] - z).abs() <= SEEN_WITHIN * z)
+        count += seen
+        ray = local[seen] / z[seen, None]
+        slope = torch.zeros(len(ray), 2, 3, dtype=torch.float64)
+        slope[:, 0, 0], slope[:, 1, 1], slope[:, :, 2] = 1, 1, -ray[:, :2]
+        slope *= clip.intrinsics[k][:2, None] / z[seen, None, None]
+        slope = slope @ clip.cam_from_world[k].rotation
+        known[seen] += slope.mT @ slope
+    weakest = torch.linalg.eigvalsh(known)[:, 0].clamp(min=1e-12)
+    return count, MATCH_ERROR / weakest.sqrt()
 
 
 def noisy(filmed: Filmed, name: str, size: tuple[int, int], seed: int) -> Depths:
@@ -175,12 +193,16 @@ def scores(filmed: Filmed, cloud: PlyCloud) -> dict[str, Any]:
     found = within(filmed.truth, points, filmed.threshold).double()
     near_points, near_truth = filmed.near(points), filmed.near(filmed.truth)
     precision, recall = float(right[near_points].mean()), float(found[near_truth].mean())
+    seen = near_truth & (filmed.views >= 3)
+    told = filmed.scatter <= filmed.threshold
     return {
         "points": len(cloud),
         "fscore": _mean(precision, recall),
         "precision": precision,
         "recall": recall,
-        "complete3": float(found[near_truth & (filmed.views >= 3)].mean()),
+        "complete3": float(found[seen].mean()),
+        "told3": float(told[seen].double().mean()),
+        "complete3_told": float(found[seen & told].mean()),
         "fscore_all": _mean(float(right.mean()), float(found.mean())),
         "complete3_all": float(found[filmed.views >= 3].mean()),
         "near": float(near_truth.double().mean()),

@@ -37,7 +37,7 @@ def film(name: str) -> Filmed:
     depth = torch.stack([d.float() for d in clip_depth(clip, clip.size, WORKERS)])
     threshold = THRESHOLD * float(depth[depth > 0].median())
     truth = true_cloud(clip, depth, threshold / 2)
-    return Filmed(clip, (), depth, truth, seen_by(clip, depth, truth), threshold)
+    return Filmed(clip, (), depth, truth, *seen_by(clip, depth, truth), threshold)
 
 
 def aligned(cloud: PlyCloud, run: FinishedRun, filmed: Filmed) -> PlyCloud:

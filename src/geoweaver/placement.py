@@ -6,19 +6,27 @@ from torch import Tensor
 
 from geoweaver.assembly.frame_problem import corrected_intrinsics
 from geoweaver.assembly.frames_start import interpolate_cameras
+from geoweaver.assembly.trust import CONTRADICTED
 from geoweaver.datatypes import Frames, Reconstruction
 from geoweaver.weave import Woven
 
 _ASTRAY = 3.0
 """A frame without matches may lie so many times as far off its neighbours' way as these lie apart."""
 
+_SHORT = 20
+"""Frames up to which a piece that is contradicted is left out: so few can be placed by what lies around."""
+
 _HOLLOW = "its prior is not believed: it has no depth, or features move otherwise than it says"
 
 
 def placed_by_prior(frames: Frames, woven: Woven) -> Bool[Tensor, "F"]:
-    """Frames whose camera and depth a prior told, but for those that only a prior puts far off the way."""
+    """Frames whose camera and depth a prior told, but for those that only a prior puts far off the way.
+
+    Nor those of a short piece that the frames before and after it contradict.
+    """
     seen, tied = woven.tables.canonical >= 0, torch.zeros(len(frames), dtype=torch.bool)
     tied[woven.matches.observation_i] = tied[woven.matches.observation_j] = True
+    seen &= ~_enclosed(frames, woven, seen & tied & ~woven.trust.contradicted)
     out = seen.clone()
     for camera in torch.unique(frames.camera[seen & ~tied]).tolist():
         mine = seen & (frames.camera == camera)
@@ -26,6 +34,17 @@ def placed_by_prior(frames: Frames, woven: Woven) -> Bool[Tensor, "F"]:
         alone = (mine & ~tied).nonzero().squeeze(1)
         if len(known) > 1:
             out[alone[_astray(woven.state.cam_from_world.centre, known, alone)]] = False
+    return out
+
+
+def _enclosed(frames: Frames, woven: Woven, sound: Bool[Tensor, "F"]) -> Bool[Tensor, "F"]:
+    """Frames of short contradicted pieces that have sound frames of their camera before and after them."""
+    out, piece = torch.zeros(len(frames), dtype=torch.bool), woven.setup.part
+    for k in torch.unique(piece[woven.trust.contradicted]).tolist():
+        own = (woven.trust.contradicted & (piece == k)).nonzero().squeeze(1)
+        others = (sound & (frames.camera == frames.camera[own[0]])).nonzero().squeeze(1)
+        if len(own) <= _SHORT and bool((others < own[0]).any()) and bool((others > own[-1]).any()):
+            out[own] = True
     return out
 
 
@@ -51,7 +70,7 @@ def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Recon
     hollow = (canonical >= 0) & (woven.tables.observations.confidence[canonical.clamp(min=0)] == 0)
     reason |= {f: _HOLLOW for f in hollow.nonzero().squeeze(1).tolist() if f in reason}
     for frame in (~seen).nonzero().squeeze(1).tolist():
-        reason[frame] = _why_unseen(frames, frame, int(woven.tables.canonical[frame]) >= 0)
+        reason[frame] = _why_unseen(frames, woven, frame)
     sigma = torch.where(seen[:, None], woven.trust.sigma, torch.inf)
     trusted = torch.tensor([f not in reason for f in range(len(frames))], dtype=torch.bool)
     return Reconstruction(
@@ -67,8 +86,10 @@ def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Recon
     )
 
 
-def _why_unseen(frames: Frames, frame: int, astray: bool) -> str:
-    if astray:
+def _why_unseen(frames: Frames, woven: Woven, frame: int) -> str:
+    if bool(woven.trust.contradicted[frame]):
+        return f"{CONTRADICTED}: the camera is interpolated"
+    if int(woven.tables.canonical[frame]) >= 0:
         return "no match ties it, and its prior lies far off its neighbours' way: the camera is interpolated"
     if frame in frames.broken:
         return "its image cannot be read: the camera is interpolated"

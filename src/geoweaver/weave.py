@@ -132,7 +132,8 @@ def weave(
     reached = [phase for phase in judged.phases if state.depth_bend is not None or not phase.bend]
     problem = frame_problem(kept, begin.setup, judged, reached[-1])
     component = stage2.component[local.chunk[tables.canonical.clamp(min=0)]]
-    trust = judge_frames(problem, state, component, local.size, config.trust)
+    far = long_range_pairs(kept, graph.kind) | wide_pairs(kept, graph.kind, group, config.alignment.loops)
+    trust = judge_frames(problem, state, component, ~far, local.size, config.trust)
     return Woven(
         stage1, stage2, begin.state, state, begin.setup, kept, trust, tables, (report1, report2, *reports3)
     )

@@ -97,6 +97,13 @@ def test_behind_the_cameras_or_without_parallax_no_point_is_believed():
     assert not found.used.any()
 
 
+def test_a_frame_without_a_free_place_begins_no_track():
+    nothing = torch.zeros(0, 3, 2, dtype=torch.float64)
+    seen, lenses = torch.zeros(0, 3, dtype=torch.bool), LENS.expand(3, 4)
+    found = triangulate(nothing, seen, side_by_side(3), lenses, 3, TriangulationConfig())
+    assert found.position.shape == (0, 3) and found.used.shape == found.error.shape == (0, 3)
+
+
 def test_the_scene_s_unit_does_not_matter():
     points, cameras = torch.tensor([[0.1, 0.2, 3.0]], dtype=torch.float64), side_by_side(4)
     large = SE3(cameras.rotation, 1e6 * cameras.translation)

@@ -13,8 +13,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from geoweaver.assembly.borders import contradicted_pieces
 from geoweaver.assembly.frame_problem import FrameProblem
 from geoweaver.assembly.fused import ErrorModel, error_forces, row_errors
+from geoweaver.assembly.loops import fitting_share
 from geoweaver.assembly.pairs import PairGeometry, PairMatches
 from geoweaver.datatypes import FrameState
 from geoweaver.geometry import SE3
@@ -24,6 +26,9 @@ _MEDIAN_OF_NORMAL = 0.6745
 """Median of |x| for a standard normal x."""
 _MEDIAN_OF_RAYLEIGH = 1.1774
 """Median length of a plane vector whose two parts are standard normal."""
+
+
+CONTRADICTED = "its piece of the prior fits itself but not the frames around it"
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Trust:
 
     sigma: Float[Tensor, "F 2"]
     reason: tuple[str, ...]
+    contradicted: Bool[Tensor, "F"]
+    """In a piece of the prior that the matches across its border contradict."""
 
     @property
     def trusted(self) -> Bool[Tensor, "F"]:
@@ -68,21 +75,44 @@ def judge_frames(
     problem: FrameProblem,
     state: FrameState,
     component: Int[Tensor, "F"],
+    near: Bool[Tensor, "P"],
     size: tuple[int, int],
     config: TrustConfig,
 ) -> Trust:
-    """Trust of every frame after Stage 3."""
+    """Trust of every frame after Stage 3; `near` are the pairs of neighbours in time."""
     sigma = frame_sigma(problem, state, size, config)
     evidence = frame_evidence(problem, state, size, config)
+    contradicted = contradicted_frames(problem, state, near, size, config)
     main = int(torch.bincount(component).argmax()) if len(component) else 0
     unit = problem.setup.unit
     reason = []
     for frame in range(len(component)):
         matches, share, cells = (float(x[frame]) for x in evidence)
         spread, turn = float(sigma[frame, 0] / unit[frame]), float(sigma[frame, 1])
-        reason.append(_reason(matches, share, cells, spread, turn, int(component[frame]) == main, config))
+        why = _reason(matches, share, cells, spread, turn, int(component[frame]) == main, config)
+        reason.append(why or (CONTRADICTED if contradicted[frame] else ""))
     loose = (evidence[0] == 0) | (component != main)
-    return Trust(torch.where(loose[:, None], torch.inf, sigma), tuple(reason))
+    return Trust(torch.where(loose[:, None], torch.inf, sigma), tuple(reason), contradicted)
+
+
+def contradicted_frames(
+    problem: FrameProblem,
+    state: FrameState,
+    near: Bool[Tensor, "P"],
+    size: tuple[int, int],
+    config: TrustConfig,
+) -> Bool[Tensor, "F"]:
+    """Frames of pieces whose matches with the pieces around do not fit the cameras."""
+    matches, piece = problem.matches_at(state), problem.setup.part
+    if not matches.rows:
+        return torch.zeros(len(piece), dtype=torch.bool)
+    fitting = fitting_share(matches, problem.geometry(state), size, config.pixel_tolerance)
+    tied = torch.zeros(len(piece), dtype=torch.bool)
+    tied[matches.observation_i] = tied[matches.observation_j] = True
+    ends = torch.stack([piece[matches.observation_i], piece[matches.observation_j]], 1)
+    count = torch.bincount(piece[tied], minlength=int(piece.max()) + 1)
+    found = contradicted_pieces(ends, matches.start.diff(), fitting, near, count, config.least_cells)
+    return tied & found[piece]
 
 
 def _reason(

@@ -120,7 +120,7 @@ def _errors(
 def _in_all_cameras(position: Float[Tensor, "n 3"], cam_from_world: SE3) -> Float[Tensor, "n v 3"]:
     """Every point in every camera: one product instead of n v small ones."""
     turned = position @ cam_from_world.rotation.reshape(-1, 3).T
-    return turned.reshape(len(position), -1, 3) + cam_from_world.translation
+    return turned.reshape(len(position), len(cam_from_world), 3) + cam_from_world.translation
 
 
 def _step(
