@@ -35,6 +35,8 @@ from geoweaver.priors.sfm_scale import carries_scale
 
 _FOCAL_TOLERANCE = 0.1
 _NEIGHBOURS = 2
+_LENSES = (1.0, 0.7, 0.5)
+"""Of the focal that is assumed where nothing is known, from a normal to a wide lens."""
 _KEPT = 0.8
 """Share of a piece's frames that mapping it anew must keep."""
 
@@ -121,7 +123,7 @@ def _attempts(
     seed: int,
 ) -> Iterator[Callable[[], list[SparseModel]]]:
     """Frame by frame, or under small angles where there are no others; all at once; near pairs alone; other
-    first pairs, one with a focal that may yield."""
+    first pairs, one with a focal that may yield; all at once with one lens after the other."""
     slight = bool(retries) and moves_slightly(pairs, motions, keypoints, camera)
     if slight and not camera.fixed:
         # a focal that is free would take whatever value explains so little motion
@@ -140,6 +142,22 @@ def _attempts(
     for k, start in enumerate(first_pairs(pairs, motions, len(keypoints), retries)):
         how = replace(camera, fixed=False) if camera.agreed and k == 1 else camera
         yield partial(map_chunk, keypoints, pairs, how, start, seed)
+    if not camera.fixed:
+        # a few frames of a drive straight ahead leave a free focal to run away
+        yield partial(_with_some_lens, keypoints, pairs, camera, seed)
+
+
+def _with_some_lens(
+    keypoints: Pixels, pairs: Sequence[VerifiedPair], camera: MappingCamera, seed: int
+) -> list[SparseModel]:
+    """All cameras at once with the lens that explains the matches best; later stages refine its focal."""
+    best: list[SparseModel] = []
+    fx, fy, cx, cy = camera.intrinsics
+    for lens in _LENSES:
+        held = replace(camera, intrinsics=(lens * fx, lens * fy, cx, cy), fixed=True)
+        models = map_globally(keypoints, pairs, held, seed)
+        best = max(best, models, key=lambda found: _score(found, pairs, keypoints))
+    return best
 
 
 def _plausible(model: SparseModel, camera: MappingCamera) -> bool:
