@@ -62,3 +62,25 @@ def test_a_focal_that_ran_away_is_not_believed(monkeypatch: pytest.MonkeyPatch) 
     runs(monkeypatch, [[model]] * 4)
     other = MappingCamera((400.0, 400.0, 200.0, 150.0), (400, 300), fixed=True)
     assert sound_pieces(keypoints, pairs, other, 5).models == ()
+
+
+def test_where_no_focal_is_found_the_lens_is_believed_that_matches_agree_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, pairs, keypoints = scene()
+    tried: list[float] = []
+
+    def all_at_once(keypoints: Any, pairs: Any, camera: MappingCamera, seed: int) -> list[SparseModel]:
+        tried.append(camera.intrinsics[0])
+        assert camera.fixed, "a free focal would run away again"
+        return [model if np.isclose(camera.intrinsics[0], CAMERA[0]) else bent(model, 12, 0.03)]
+
+    monkeypatch.setattr(sfm_pieces, "map_chunk", lambda *told: [])
+    monkeypatch.setattr(sfm_pieces, "map_globally", all_at_once)
+    normal = CAMERA[0] / 0.7
+    unknown = MappingCamera((normal, normal, *CAMERA[2:]), (400, 300), fixed=False)
+    found = sound_pieces(keypoints, pairs, unknown, 5).models
+    assert [len(piece) for piece in found] == [len(model)] and found[0].intrinsics[0] == CAMERA[0]
+    np.testing.assert_allclose(tried, [normal, CAMERA[0], normal / 2])
+    # votes on a focal are not given by a lens that was only tried
+    assert sound_pieces(keypoints, pairs, unknown, 5, retries=0).models == () and len(tried) == 3
