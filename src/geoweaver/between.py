@@ -24,7 +24,7 @@ from geoweaver.localisation import (
 from geoweaver.results import DepthSource, MatchSource
 from geoweaver.store import Store, artifact_key, cached_noun, digest_of, restore
 
-VERSION = 1
+VERSION = 2
 STAGE = "between"
 MOST_PER_EDGE = 400
 """Matches of one edge that help to place a frame."""
@@ -42,9 +42,20 @@ class Located:
     inliers: Int[Tensor, "n"]
     points: Int[Tensor, "n"]
     believed: Bool[Tensor, "n"]
+    firm: Bool[Tensor, "n"]
+    """Placed by trusted keyframes alone."""
 
     def __len__(self) -> int:
         return len(self.frame)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a keyframe knows of a frame: pixels in the frame, and the places in the world that they show."""
+
+    keyframe: int
+    pixel: Float[Tensor, "p 2"]
+    world: Float[Tensor, "p 3"]
 
 
 @dataclass(frozen=True)
@@ -100,8 +111,8 @@ def with_located(result: Reconstruction, gap: Gap, located: Located) -> Reconstr
         return _without_ends(result, gap)
     rotation, translation = result.cam_from_world.rotation.clone(), result.cam_from_world.translation.clone()
     sigma, trusted, reason = result.sigma.clone(), result.trusted.clone(), dict(result.reason)
-    firm = any(bool(result.trusted[f]) for f in ends)
-    near = min((result.sigma[f] for f in ends), key=lambda s: float(s[0]))
+    sound = [f for f in ends if bool(result.trusted[f])]
+    nearest = min((result.sigma[f] for f in sound or ends), key=lambda s: float(s[0]))
     for k, frame in enumerate(located.frame.tolist()):
         if not located.believed[k]:
             found, asked = int(located.inliers[k]), int(located.points[k])
@@ -111,7 +122,9 @@ def with_located(result: Reconstruction, gap: Gap, located: Located) -> Reconstr
             located.cam_from_world.rotation[k],
             located.cam_from_world.translation[k],
         )
-        sigma[frame] = (near.square() + (OWN_SIGMA * located.sigma[k]).square()).sqrt()
+        firm = bool(located.firm[k]) and bool(sound)
+        around = nearest if firm else torch.full_like(nearest, torch.inf)
+        sigma[frame] = (around.square() + (OWN_SIGMA * located.sigma[k]).square()).sqrt()
         trusted[frame] = firm
         reason.pop(frame, None)
         if not firm:
@@ -149,19 +162,26 @@ class _LocateGap:
         return piece, key
 
     def _locate(self, gap: Gap) -> Located:
-        known: dict[int, list[tuple[Tensor, Tensor]]] = {f: [] for f in gap.frames}
+        known: dict[int, list[Seen]] = {f: [] for f in gap.frames}
         for keyframe, order in ((gap.before, gap.frames), (gap.after, gap.frames[::-1])):
             if keyframe is not None:
                 for frame, pixel, points in self._tracked(keyframe, order):
-                    known[frame].append((pixel, points.world))
+                    known[frame].append(Seen(keyframe, pixel, points.world))
         for frame in gap.frames:
             known[frame] += self._matched(frame)
-        found = {f: self._camera(f, known[f]) for f in gap.frames if known[f]}
+        found = {f: self._camera(f, known[f]) for f in gap.frames}
         return _table({f: one for f, one in found.items() if one is not None})
 
-    def _camera(self, frame: int, known: list[tuple[Tensor, Tensor]]) -> Localised | None:
-        pixel, world = torch.cat([p for p, _ in known]), torch.cat([w for _, w in known])
-        return localise(pixel, world, self.result.intrinsics[frame], self.frames.size, seed=frame)
+    def _camera(self, frame: int, known: list[Seen]) -> tuple[Localised, bool] | None:
+        """By what trusted keyframes know, else by all; and which of the two it was."""
+        sound = [seen for seen in known if bool(self.result.trusted[seen.keyframe])]
+        for some, firm in ((sound, True), (known, False)):
+            if some:
+                pixel, world = torch.cat([s.pixel for s in some]), torch.cat([s.world for s in some])
+                found = localise(pixel, world, self.result.intrinsics[frame], self.frames.size, seed=frame)
+                if found is not None and (found.believed or len(some) == len(known)):
+                    return found, firm
+        return None
 
     def _tracked(self, keyframe: int, order: Sequence[int]) -> Iterator[tuple[int, Tensor, KnownPoints]]:
         """The keyframe's points followed from frame to frame, always compared with the keyframe itself."""
@@ -182,7 +202,7 @@ class _LocateGap:
                 return
             yield frame, guess, points
 
-    def _matched(self, frame: int) -> list[tuple[Tensor, Tensor]]:
+    def _matched(self, frame: int) -> list[Seen]:
         """Pixels of the frame matched with placed keyframes, and their points' places."""
         out, seen = [], set(self.depths.frames)
         for edge in (self.graph.edges == frame).any(1).nonzero().squeeze(1).tolist():
@@ -196,7 +216,7 @@ class _LocateGap:
             there, here = there[::step].double(), here[::step].double()
             camera = self.result.cam_from_world[other]
             points = known_points(there, self.frames.size, self.depths.read(other), camera)
-            out.append((here[points.row], points.world))
+            out.append(Seen(other, here[points.row], points.world))
         return out
 
     def _image(self, frame: int) -> np.ndarray | None:
@@ -207,7 +227,8 @@ class _LocateGap:
             return None
 
 
-def _table(found: dict[int, Localised]) -> Located:
+def _table(located: dict[int, tuple[Localised, bool]]) -> Located:
+    found = {frame: one for frame, (one, _) in located.items()}
     cameras = [one.cam_from_world for one in found.values()]
     none = torch.zeros(0, 3, 3, dtype=torch.float64)
     rotation = torch.stack([c.rotation for c in cameras]) if cameras else none
@@ -220,4 +241,5 @@ def _table(found: dict[int, Localised]) -> Located:
         torch.tensor([one.inliers for one in found.values()], dtype=torch.long),
         torch.tensor([one.points for one in found.values()], dtype=torch.long),
         torch.tensor([one.believed for one in found.values()], dtype=torch.bool),
+        torch.tensor([firm for _, firm in located.values()], dtype=torch.bool),
     )

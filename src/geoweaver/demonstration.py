@@ -44,9 +44,8 @@ class DemoScores:
 
 def film_demo(folder: Path, frames: int, seed: int, workers: int) -> Clip:
     """Render the walk to video.mp4 with the truth beside it; the same film is not made again."""
-    clip = make_clip(
-        build_world("apartment", seed), ClipOptions(frames=frames, laps=1.0 + 8 / frames, seed=seed)
-    )
+    laps = 1.0 + 8 / max(frames, 1)
+    clip = make_clip(build_world("apartment", seed), ClipOptions(frames=frames, laps=laps, seed=seed))
     if not is_written(clip, folder):
         write_sequence(clip, folder, Output("mp4", "npz", DEPTH_EVERY, workers))
     return clip

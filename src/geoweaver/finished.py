@@ -216,7 +216,8 @@ def open_saved(folder: Path, saved: SavedRun, store: Store, summary: dict[str, A
     source = RunInput(Path(summary["input"]), options, saved.digests, saved.cameras)
     # masks are not kept in the folder: a run that was moved away from them does without
     masked = summary.get("masked", options.masks is not None)
-    masks = RunMasks(source) if masked and source.input.exists() else None
+    there = source.input.exists() and (options.masks is None or options.masks.exists())
+    masks = RunMasks(source) if masked and there else None
     frames = Frames(
         saved.names, saved.timestamps, saved.camera, saved.keyframe, saved.cameras, saved.size,
         KeptPixels(source, store, saved.digests), masks, saved.broken, saved.digests,

@@ -45,7 +45,7 @@ from geoweaver.weave import WeaveConfig, weave
 log = logging.getLogger(__name__)
 MOST_NOTES = 5
 """Notes on the input that are logged; run.json has all of them."""
-VERSION = 7
+VERSION = 8
 """Goes up when the weave makes something else of the same input."""
 
 
@@ -123,7 +123,8 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         clock.lap("polish")
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")
-        record = RunRecord(input, config, key, saved, clock, frames.masks is not None, frames.lost)
+        settings = replace(config, frames=config.frames.found_from_anywhere())
+        record = RunRecord(input, settings, key, saved, clock, frames.masks is not None, frames.lost)
         write_outputs(out, record, config.outputs, store, engine)
     return saved.result
 

@@ -131,7 +131,8 @@ def weave(
     judged = replace(config.refinement, residual="relative")
     reached = [phase for phase in judged.phases if state.depth_bend is not None or not phase.bend]
     problem = frame_problem(kept, begin.setup, judged, reached[-1])
-    component = stage2.component[local.chunk[tables.canonical.clamp(min=0)]]
+    seen = tables.canonical >= 0
+    component = torch.where(seen, stage2.component[local.chunk[tables.canonical.clamp(min=0)]], -1)
     far = long_range_pairs(kept, graph.kind) | wide_pairs(kept, graph.kind, group, config.alignment.loops)
     trust = judge_frames(problem, state, component, ~far, local.size, config.trust)
     return Woven(

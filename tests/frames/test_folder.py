@@ -97,6 +97,11 @@ def test_sub_folders_are_cameras(tmp_path: Path) -> None:
     assert frames.timestamps.tolist() == list(range(6))
     strided = open_frames(tmp_path, FramesConfig(stride=2, max_frames=4))
     assert strided.names == ("left/0.png", "left/2.png", "right/0.png", "right/2.png")
+    assert open_frames(tmp_path, FramesConfig(max_frames=3)).names == (
+        "left/0.png",
+        "left/1.png",
+        "right/0.png",
+    )
 
 
 def test_dataset_folder_means_its_images(tmp_path: Path) -> None:

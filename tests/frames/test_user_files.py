@@ -81,6 +81,7 @@ def test_synchronised_cameras_share_times(tmp_path: Path) -> None:
     [
         ("1\n2\n3\n", "has 3 times for 5 frames"),
         ("1\n2\nx\n4\n5\n", "line 3: the time is 'x'"),
+        ("1\n2\n,\n4\n5\n", "line 3: the time is"),
         ("1\n2\n2\n4\n5\n", "times must increase"),
         ("1\n2\nnan\n4\n5\n", "not finite"),
     ],
@@ -184,3 +185,14 @@ def test_a_lens_found_later_rectifies_the_same_frames(folder: Path) -> None:
     assert not again.cameras[0].calibrated
     assert again.pixels.read(1).shape[:2] == again.size[::-1]
     assert not set(again.digests) & set(frames.digests)
+
+
+def test_a_calibration_file_is_found_from_other_folders_too(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, "1 PINHOLE 192 128 200 202 96 64\n", "cameras.txt")
+    monkeypatch.chdir(tmp_path)
+    assert FramesConfig(intrinsics="cameras.txt").found_from_anywhere().intrinsics == str(
+        tmp_path / "cameras.txt"
+    )
+    assert FramesConfig(intrinsics=K).found_from_anywhere().intrinsics == K

@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import recordings
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from geoweaver.datatypes import Frames
 from geoweaver.errors import InputError
-from geoweaver.frames import FramesConfig, UnreadableFrameError, open_frames
+from geoweaver.frames import FramesConfig, UnreadableFrameError, keep_pixels, open_frames
 from geoweaver.frames.video import VideoSource, open_video
+from geoweaver.store import Store
 
 VALUES = [10 + 9 * i for i in range(24)]
 
@@ -154,3 +157,47 @@ def test_missing_file_and_sound_only(tmp_path: Path) -> None:
         sound.writeframes(bytes(16000))
     with pytest.raises(InputError, match="no video stream"):
         open_frames(path)
+
+
+def overwrite_packets(path: Path, which: range) -> None:
+    """Damage the data of some stored frames."""
+    import av
+
+    with av.open(str(path)) as container:
+        packets = [p for p in container.demux(video=0) if p.size]
+        places = [(packets[k].pos, packets[k].size) for k in which]
+    data = bytearray(path.read_bytes())
+    for at, size in places:
+        data[at : at + size] = bytes([255]) * size
+    path.write_bytes(bytes(data))
+
+
+def test_damage_near_the_beginning_keeps_times_and_is_said(tmp_path: Path) -> None:
+    path = recordings.write_video(tmp_path / "v.mp4", recordings.sliding(30), faststart=True)
+    whole = open_frames(path).timestamps
+    overwrite_packets(path, range(12, 16))
+    frames = open_frames(path)
+    assert torch.equal(frames.timestamps, whole[: len(frames)]) and len(frames) >= 26
+    assert len(frames) == len(whole) or frames.lost
+
+
+def test_frames_that_cannot_be_decoded_are_no_keyframes(tmp_path: Path) -> None:
+    path = recordings.write_video(tmp_path / "v.mp4", recordings.sliding(48), faststart=True)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 3000] = bytes(3000)
+    path.write_bytes(bytes(data))
+    frames = open_frames(path)
+    unreadable = [i for i in range(len(frames)) if not _readable(frames, i)]
+    assert unreadable, "the damage costs frames"
+    with Store.open(tmp_path / "work") as store:
+        kept = keep_pixels(frames, store)
+    assert list(kept.broken) == unreadable and not kept.keyframe[unreadable].any()
+
+
+def _readable(frames: Frames, frame: int) -> bool:
+    try:
+        frames.pixels.read(frame)
+    except UnreadableFrameError:
+        return False
+    return True

@@ -28,12 +28,12 @@ def placed_but_the_last(frames: Frames) -> Reconstruction:
     )
 
 
-def found_for(frame: int) -> Located:
-    """A place that points believe in, found by matches with another camera."""
+def found_for(frame: int, firm: bool = True) -> Located:
+    """A place that points believe in, those of trusted keyframes or not."""
     return Located(
         torch.tensor([frame]), SE3(torch.eye(3, dtype=torch.float64)[None], torch.ones(1, 3).double()),
         torch.full((1, 2), 0.01, dtype=torch.float64), torch.tensor([90]), torch.tensor([100]),
-        torch.tensor([True]),
+        torch.tensor([True]), torch.tensor([firm]),
     )  # fmt: skip
 
 
@@ -51,3 +51,9 @@ def test_a_camera_without_any_placed_frame_is_left_untrusted_with_a_reason() -> 
 def test_a_frame_beside_a_trusted_one_is_trusted() -> None:
     told = with_located(placed_but_the_last(two_cameras()), Gap(2, (3,), None), found_for(3))
     assert told.trusted.tolist() == [True, True, True, True, False] and set(told.reason) == {4}
+
+
+def test_a_frame_that_only_untrusted_keyframes_place_is_not_trusted() -> None:
+    told = with_located(placed_but_the_last(two_cameras()), Gap(2, (3,), 4), found_for(3, firm=False))
+    assert not told.trusted[3] and "not trusted" in told.reason[3]
+    assert told.sigma[3].isinf().all()

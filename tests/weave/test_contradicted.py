@@ -84,8 +84,8 @@ def test_what_only_a_doubted_piece_joins_is_doubted_too() -> None:
     ]  # fmt: skip
 
 
-def test_loops_that_do_not_fit_join_nothing() -> None:
-    assert pieces(FIRM, (1, 2, 300, 0.3, False), frames=(60, 60, 20)) == [False, False, True]
+def test_believed_loops_join_what_neighbours_do_not() -> None:
+    assert pieces(FIRM, (1, 2, 300, 0.3, False), frames=(60, 60, 20)) == [False] * 3
 
 
 def test_a_few_matches_or_none_break_no_border() -> None:

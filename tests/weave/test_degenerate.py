@@ -213,3 +213,14 @@ def test_no_observation_at_all_is_one_clear_line() -> None:
     case, group = short(), torch.zeros(22, dtype=torch.long)
     with pytest.raises(DegenerateError, match="no frame at all"):
         weave(empty, case.graph, case.matches, case.priors.__getitem__, group, False, WeaveConfig())
+
+
+def test_frames_that_no_prior_saw_do_not_choose_the_main_part() -> None:
+    case = short()
+    first, second = case.graph.edges.unbind(1)
+    opening = some_frames(case.priors[0], list(range(5)))
+    case = replace(case.without_edges((first <= 6) & (second > 6)), priors=(opening, case.priors[1]))
+    result = woven(case)
+    assert_finite(result)
+    assert [k for k in range(22) if result.trust.trusted[k]] == list(range(7, 15))
+    assert all("no verified match ties" in r for r in result.trust.reason[:5])

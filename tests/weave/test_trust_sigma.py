@@ -7,7 +7,8 @@ import torch
 from geoweaver.assembly.frame_problem import FrameProblem, frame_problem
 from geoweaver.assembly.fused import error_forces
 from geoweaver.assembly.pairs import select_pairs
-from geoweaver.assembly.trust import TrustConfig, frame_sigma, measured_errors
+from geoweaver.assembly.trust import TrustConfig, _without_gauge, frame_sigma, measured_errors
+from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama
 from geoweaver.synth.simulated_graph import GraphChoice
 from geoweaver.synth.simulated_matches import MatchNoise
@@ -79,3 +80,12 @@ def test_no_matches_leave_every_sigma_open(bulged: tuple[Woven, torch.Tensor]) -
     refinement = WeaveConfig().refinement
     problem = frame_problem(empty, result.setup, refinement, refinement.phases[-1])
     assert frame_sigma(problem, result.state, (64, 36), TrustConfig()).isinf().all()
+
+
+def test_a_similarity_is_no_error_however_many_frames_stand_still_between() -> None:
+    centre = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    cameras = SE3(torch.eye(3, dtype=torch.float64).expand(40, 3, 3), -centre)
+    tied = torch.arange(40) % 4 == 0
+    grown = 0.01 * centre * tied[:, None]
+    shift, turn = _without_gauge(cameras, grown[None], torch.zeros_like(grown)[None], tied, 0.05)
+    assert shift[:, tied].abs().max() < 1e-9 and turn[:, tied].abs().max() < 1e-9

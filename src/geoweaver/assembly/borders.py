@@ -14,7 +14,7 @@ from torch import Tensor
 from geoweaver.assembly.blocks import unique_pairs
 
 FITTING = 0.5
-"""Share of the matches across a border that must fit the cameras; where all is well it is 0.65 and more."""
+"""Share of neighbours' matches across a border that must fit; where all is well it is 0.65 and more."""
 
 
 def contradicted_pieces(
@@ -25,7 +25,7 @@ def contradicted_pieces(
     frames: Int[Tensor, "K"],
     least: int,
 ) -> Bool[Tensor, "K"]:
-    """The smaller piece at every broken border, and pieces that nothing which fits joins to the main part.
+    """The smaller piece at every broken border, and pieces that only such a one joins to the main part.
 
     For every pair of frames: their pieces, its matches, the share of them that fits, and whether the two are
     neighbours in time. `frames` counts each piece's; fewer matches than `least` say nothing.
@@ -37,7 +37,8 @@ def contradicted_pieces(
     found = torch.zeros(count, dtype=torch.bool)
     found[smaller] = True
     told = rows >= least
-    joined = piece[told & (fitting >= FITTING) & ~found[piece].any(1)]
+    # pairs far apart in time were judged one by one before they came here
+    joined = piece[told & (~near | (fitting >= FITTING)) & ~found[piece].any(1)]
     links = scipy.sparse.coo_matrix((np.ones(len(joined)), joined.T.numpy()), shape=(count, count))
     part = torch.from_numpy(connected_components(links, directed=False)[1].astype(np.int64))
     weight = torch.bincount(part, weights=(frames * ~found).double())

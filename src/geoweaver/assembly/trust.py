@@ -79,11 +79,15 @@ def judge_frames(
     size: tuple[int, int],
     config: TrustConfig,
 ) -> Trust:
-    """Trust of every frame after Stage 3; `near` are the pairs of neighbours in time."""
+    """Trust of every frame after Stage 3.
+
+    `component` is -1 for frames that no prior saw; `near` are the pairs of neighbours in time.
+    """
     sigma = frame_sigma(problem, state, size, config)
     evidence = frame_evidence(problem, state, size, config)
-    contradicted = contradicted_frames(problem, state, near, size, config)
-    main = int(torch.bincount(component).argmax()) if len(component) else 0
+    seen = component[component >= 0]
+    main = int(torch.bincount(seen).argmax()) if len(seen) else 0
+    contradicted = contradicted_frames(problem, state, near, size, config) & (component == main)
     unit = problem.setup.unit
     reason = []
     for frame in range(len(component)):
@@ -107,8 +111,7 @@ def contradicted_frames(
     if not matches.rows:
         return torch.zeros(len(piece), dtype=torch.bool)
     fitting = fitting_share(matches, problem.geometry(state), size, config.pixel_tolerance)
-    tied = torch.zeros(len(piece), dtype=torch.bool)
-    tied[matches.observation_i] = tied[matches.observation_j] = True
+    tied = _tied(matches, len(piece))
     ends = torch.stack([piece[matches.observation_i], piece[matches.observation_j]], 1)
     count = torch.bincount(piece[tied], minlength=int(piece.max()) + 1)
     found = contradicted_pieces(ends, matches.start.diff(), fitting, near, count, config.least_cells)
@@ -130,6 +133,13 @@ def _reason(
         centre, rotation = f"{100 * spread:.0f} % of depth", f"{turn * 57.2958:.1f} degrees"
         return f"weakly determined: centre to {centre}, rotation to {rotation}"
     return ""
+
+
+def _tied(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
+    """Frames that have matches; the others stay where they are, and say nothing about errors."""
+    tied = torch.zeros(frames, dtype=torch.bool)
+    tied[matches.observation_i] = tied[matches.observation_j] = True
+    return tied
 
 
 def frame_evidence(
@@ -194,7 +204,8 @@ def frame_sigma(
     rotation = state.cam_from_world.rotation
     shift = -(rotation.mT @ delta[..., :3, None]).squeeze(-1)
     turn = (rotation.mT @ delta[..., 3:6, None]).squeeze(-1)
-    shift, turn = _without_gauge(state.cam_from_world, shift, turn, 0.05 * float(problem.setup.unit.median()))
+    lever = 0.05 * float(problem.setup.unit.median())
+    shift, turn = _without_gauge(state.cam_from_world, shift, turn, _tied(problem.matches, frames), lever)
     rms = [x.square().sum(-1).mean(0).sqrt() for x in (shift, turn)]
     return torch.tensor(config.inflation, dtype=torch.float64) * torch.stack(rms, -1)
 
@@ -220,19 +231,25 @@ def measured_errors(
 
 
 def _without_gauge(
-    cameras: SE3, shift: Float[Tensor, "d F 3"], turn: Float[Tensor, "d F 3"], lever: float
+    cameras: SE3,
+    shift: Float[Tensor, "d F 3"],
+    turn: Float[Tensor, "d F 3"],
+    tied: Bool[Tensor, "F"],
+    lever: float,
 ) -> tuple[Float[Tensor, "d F 3"], Float[Tensor, "d F 3"]]:
-    """What a small similarity of the whole, fitted to the centres as scores do, does not explain.
+    """What a small similarity of the whole, fitted to the tied centres as scores do, does not explain.
 
     Centres on a line or in one place leave a turn open: rotations, worth a short lever, settle it.
     """
     centre = cameras.centre
-    arm = centre - centre.mean(0)
+    arm = centre - centre[tied].mean(0)
     eye = torch.eye(3, dtype=torch.float64).expand(len(arm), 3, 3)
     design = torch.cat([eye, -hat(arm), arm[..., None]], -1).reshape(-1, 7)
     turning = torch.cat([0 * eye, -lever * eye, torch.zeros(len(arm), 3, 1, dtype=torch.float64)], -1)
     both = torch.cat([shift.flatten(1), lever * turn.flatten(1)], -1).mT
-    gauge = torch.linalg.lstsq(torch.cat([design, turning.reshape(-1, 7)]), both, driver="gelsd").solution
+    rows = tied.repeat_interleave(3).repeat(2)
+    every = torch.cat([design, turning.reshape(-1, 7)])
+    gauge = torch.linalg.lstsq(every[rows], both[rows], driver="gelsd").solution
     moved = (design @ gauge).mT.reshape(shift.shape)
     # A left increment of cam_from_world turns the world by minus itself.
     return shift - moved, turn + gauge[3:6].mT[:, None, :]

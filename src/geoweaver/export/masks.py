@@ -14,13 +14,13 @@ def write_masks(run: FinishedRun, folder: Path, pictures: Sequence[Picture]) -> 
     """White where a pixel counts, one PNG per image, as COLMAP names them; None where every pixel does."""
     if run.frames.masks is None:
         return None
-    made = [_mask(run, picture) for picture in pictures]
-    if all(bool(mask.all()) for mask in made):
+    # one at a time: all of a long recording's masks do not fit into memory
+    if all(bool(_mask(run, picture).all()) for picture in pictures):
         return None
     names = [f"{picture.name}.png" for picture in pictures]
-    for name, mask in zip(names, made, strict=True):
+    for name, picture in zip(names, pictures, strict=True):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        write_image(folder / name, np.repeat(mask[..., None], 3, -1))
+        write_image(folder / name, np.repeat(_mask(run, picture)[..., None], 3, -1))
     return names
 
 

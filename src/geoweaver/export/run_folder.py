@@ -172,7 +172,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     if isinstance(value, Path):
-        return str(value)
+        # the run may be read from another folder
+        return str(value.absolute())
     return value.name if isinstance(value, Enum) else value
 
 

@@ -75,7 +75,10 @@ class KeptPixels:
 def keep_pixels(
     frames: Frames, store: Store, engine: Engine | None = None, which: Sequence[int] | None = None
 ) -> Frames:
-    """Frames whose listed images (else all keyframes) are read from the store: about 0.3 MB each."""
+    """Frames whose listed images (else all keyframes) are read from the store: about 0.3 MB each.
+
+    Keyframes that turn out unreadable join the broken ones.
+    """
     source = frames.pixels.source if isinstance(frames.pixels, KeptPixels) else frames.pixels
     assert isinstance(source, RectifiedPixels), "only opened frames can be kept"
     kept = KeptPixels(source, store, frames.digests)
@@ -84,7 +87,15 @@ def keep_pixels(
     blocks = [missing[i : i + BLOCK] for i in range(0, len(missing), BLOCK)]
     for _ in (engine or LocalEngine()).map(kept.keep, blocks, title="frames"):
         pass
-    return replace(frames, pixels=kept)
+    frames = replace(frames, pixels=kept)
+    lost = [
+        i for i in missing if bool(frames.keyframe[i]) and not store.has(STAGE, f"frame-{i:06}", kept.key(i))
+    ]
+    if not lost:
+        return frames
+    keyframe = frames.keyframe.clone()
+    keyframe[lost] = False
+    return replace(frames, keyframe=keyframe, broken=tuple(sorted({*frames.broken, *lost})))
 
 
 def _decode(png: torch.Tensor) -> UInt8[np.ndarray, "height width 3"]:

@@ -44,6 +44,12 @@ class FramesConfig:
     megapixels: float = 0.2304
     """Size of the working images (640x360); smaller originals stay as they are."""
 
+    def found_from_anywhere(self) -> "FramesConfig":
+        """The same with a calibration file that is named from the root: a run is read from other folders."""
+        if self.intrinsics is None or not Path(self.intrinsics).exists():
+            return self
+        return replace(self, intrinsics=str(Path(self.intrinsics).absolute()))
+
 
 DEFAULTS = FramesConfig()
 

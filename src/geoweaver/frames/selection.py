@@ -22,8 +22,19 @@ def choose_places(
     chains: dict[str, list[int]] = {}
     for i in places:
         chains.setdefault(recording.folders[i], []).append(i)
-    share = None if max_frames is None else -(-max_frames // len(chains))
-    return sorted(chain.from_iterable(rows[::stride][:share] for rows in chains.values()))
+    strided = [rows[::stride] for rows in chains.values()]
+    if max_frames is not None:
+        strided = _shared_out(strided, max_frames)
+    return sorted(chain.from_iterable(strided))
+
+
+def _shared_out(chains: list[list[int]], most: int) -> list[list[int]]:
+    """The beginnings of all chains, about equally long, together no more than `most` places."""
+    taken = [0] * len(chains)
+    for _ in range(min(most, sum(map(len, chains)))):
+        shortest = min((k for k, rows in enumerate(chains) if taken[k] < len(rows)), key=taken.__getitem__)
+        taken[shortest] += 1
+    return [rows[:count] for rows, count in zip(chains, taken, strict=True)]
 
 
 def read_frame_list(path: Path, recording: Recording) -> list[int]:

@@ -33,7 +33,7 @@ def read_timestamps(path: Path, recording: Recording) -> Float64[Tensor, "n"]:
 
 
 def _stamp(path: Path, line: Line) -> Stamp:
-    tokens = [token for token in re.split(r"[,\s]+", line[1]) if token]
+    tokens = [token for token in re.split(r"[,\s]+", line[1]) if token] or [""]
     time = number(path, line[0], tokens[0], "the time")
     if tokens[0].isdigit() and time > _NANOSECONDS:
         time = int(tokens[0]) / 10**9

@@ -13,6 +13,8 @@ from geoweaver.formats.files import place, reason
 
 _HEAD = 48
 """Frames decoded to see whether the container's times are theirs."""
+_IN_ORDER = 8
+"""Frames in order that show the container's times to be sound: past damage the order may break."""
 EXPECTED = "a video (mp4, mov, mkv, webm, avi ...)"
 
 
@@ -102,7 +104,7 @@ def index_video(path: Path) -> VideoIndex:
         packets, hidden = _packets(container, stream)
         starts = tuple(sorted(time for time, start in packets.items() if start))
         if not _tells_time(packets, head) or not _can_seek(container, stream, head[0]):
-            return _index_by_counting(path, size, turns)
+            return _index_by_counting(path, size, turns, stated)
         last = _last_time(container, stream, starts, head[-1])
         kept = tuple(sorted(t for t in packets if t not in hidden and head[0] <= t <= last))
         notes, lost = _hidden(path, len(hidden)), _lost(path, stated, len(kept) + len(hidden))
@@ -128,17 +130,22 @@ def _can_seek(container: Any, stream: Any, time: int) -> bool:
 
 def _tells_time(packets: dict[int, bool], decoded: list[int]) -> bool:
     """Whether the container's presentation times are those of the frames that come out, in order."""
-    increasing = all(a < b for a, b in pairwise(decoded))
+    first = decoded[:_IN_ORDER]
+    increasing = all(a < b for a, b in pairwise(first))
     return any(packets.values()) and increasing and all(time in packets for time in decoded)
 
 
-def _index_by_counting(path: Path, size: tuple[int, int], turns: int) -> VideoIndex:
+def _index_by_counting(path: Path, size: tuple[int, int], turns: int, stated: int) -> VideoIndex:
     """The slow way, for containers without sound times (avi): one decode of everything, frame by frame."""
     container, stream = open_container(path)
     with container:
         count = sum(1 for _ in decoded_from(container, stream, None))
         tick = 1 / Fraction(stream.average_rate or 25)
-    return VideoIndex(tuple(range(count)), (0,), tick, size, turns, counted=True)
+    lost = (
+        f"{place(path)}: {stated - count} of {stated} frames cannot be decoded: left out, later times are off"
+    )
+    told = (lost,) if stated > count else ()
+    return VideoIndex(tuple(range(count)), (0,), tick, size, turns, counted=True, lost=told)
 
 
 def _packets(container: Any, stream: Any) -> tuple[dict[int, bool], set[int]]:

@@ -85,7 +85,7 @@ def _choose(
         next_to = beside & (apart > 0) & (gain > 0)
         gain = np.where(next_to, gain, 0) if next_to.any() else gain
         best = int(gain.argmax())
-        if gain[best] < _WORTH * worth.shape[1] * _LEAST:
+        if gain[best] <= 0 or gain[best] < _WORTH * worth.shape[1] * _LEAST:
             break
         chosen.append(int(candidates[best]))
         covered += worth[best]

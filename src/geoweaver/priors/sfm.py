@@ -106,7 +106,8 @@ class SfmPrior:
         """Let some chunks vote on the focal of every camera that is not calibrated."""
         cameras, notes = [], []
         for g, camera in enumerate(frames.cameras):
-            start = MappingCamera(start_intrinsics(camera, frames.size), frames.size, camera.calibrated)
+            begin = start_intrinsics(camera, frames.size)
+            start = MappingCamera(begin, frames.size, camera.calibrated, told=camera.focal_hint)
             own = [chunk for chunk in chunks if chunk.frames and int(frames.camera[chunk.frames[0]]) == g]
             if not camera.calibrated and len(own) > 1:
                 vote = partial(focal_vote, self.config, start, read_features)

@@ -1,7 +1,7 @@
 """Incremental structure from motion of one chunk through pycolmap, in memory and with one thread."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from geoweaver.geometry import SE3
 from geoweaver.geometry.directions import direction_scatter
 from geoweaver.priors.sfm_pairs import VerifiedPair
+from geoweaver.store import NOT_IN_KEY
 
 CAMERA = 1
 """The one camera's number in every model."""
@@ -50,6 +51,8 @@ class MappingCamera:
     """True where the focal is given or agreed on: it is not refined."""
     agreed: bool = False
     """True where other chunks agreed on the focal: it may give way once, to be checked by the matches."""
+    told: bool = field(default=False, metadata=NOT_IN_KEY)
+    """True where the images tell the focal roughly (they are in every key): no other lens is tried."""
 
 
 def map_chunk(

@@ -142,7 +142,7 @@ def _attempts(
     for k, start in enumerate(first_pairs(pairs, motions, len(keypoints), retries)):
         how = replace(camera, fixed=False) if camera.agreed and k == 1 else camera
         yield partial(map_chunk, keypoints, pairs, how, start, seed)
-    if not camera.fixed:
+    if not camera.fixed and not camera.told:
         # a few frames of a drive straight ahead leave a free focal to run away
         yield partial(_with_some_lens, keypoints, pairs, camera, seed)
 
@@ -155,7 +155,7 @@ def _with_some_lens(
     fx, fy, cx, cy = camera.intrinsics
     for lens in _LENSES:
         held = replace(camera, intrinsics=(lens * fx, lens * fy, cx, cy), fixed=True)
-        models = map_globally(keypoints, pairs, held, seed)
+        models = [m for m in map_globally(keypoints, pairs, held, seed) if _plausible(m, camera)]
         best = max(best, models, key=lambda found: _score(found, pairs, keypoints))
     return best
 
