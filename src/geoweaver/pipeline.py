@@ -52,7 +52,7 @@ VERSION = 8
 def _from_pixels() -> WeaveConfig:
     """The weave of real images: fewer matches, and sigmas measured on whole runs of rendered worlds."""
     # what real depth and matches have in common outlasts the regions in which simulated errors are alike
-    return WeaveConfig(SamplingConfig(max_per_pair=2000), trust=TrustConfig(inflation=(7.0, 6.0)))
+    return WeaveConfig(SamplingConfig(max_per_pair=2000), trust=TrustConfig(inflation=(7.0, 9.0)))
 
 
 @dataclass(frozen=True)
