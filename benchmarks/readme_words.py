@@ -187,8 +187,8 @@ def sigmas(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
     ]  # fmt: skip
     heads = ["run", "cameras", "centres inside", "rotations inside", "68 % of centres within",
              "68 % of rotations within (sigmas)"]  # fmt: skip
-    what = "Errors of whole runs from pixels over their stated sigmas; 68 % would be right. Measured when rotations"
-    what += "\nwere stated with a factor of 6; it is 9 since, so that their shares are larger now and their sigmas fewer."
+    what = """Errors of whole runs from pixels over their stated sigmas; 68 % would be right. Measured when
+rotations were stated with a factor of 6; it is 9 since, which makes their shares larger."""
     return f"{what}\n\n{table(heads, lines)}"
 
 
