@@ -63,8 +63,9 @@ run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on tw
 
 The same worlds built from other seeds and filmed otherwise (benchmarks/subjects.py); no setting was chosen on
 `other` and `fast`. `phone`: bent lens, noise, motion blur and, but for the table, things that move.
-These rows are of before depth was bent, apartment_fast, street_phone, corridor_other and street_other also of
-before rims of depth were taken away, the last two also before lenses settled and Stage 3 judged wide edges.
+These rows are of before depth was bent, on cores that other work shared; apartment_fast, street_phone,
+corridor_other and street_other also of before rims of depth were taken away, the last two also
+before lenses settled and Stage 3 judged wide edges.
 
 {_sequence_table([r for r in rows if r["sequence"] in OTHERS])}
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from geoweaver.assembly.frame_problem import corrected_intrinsics
 from geoweaver.assembly.frames_start import interpolate_cameras
-from geoweaver.assembly.trust import CONTRADICTED
+from geoweaver.assembly.trust import CONTRADICTED, tied_frames
 from geoweaver.datatypes import Frames, Reconstruction
 from geoweaver.weave import Woven
 
@@ -24,8 +24,7 @@ def placed_by_prior(frames: Frames, woven: Woven) -> Bool[Tensor, "F"]:
 
     Nor those of a short piece that the frames before and after it contradict.
     """
-    seen, tied = woven.tables.canonical >= 0, torch.zeros(len(frames), dtype=torch.bool)
-    tied[woven.matches.observation_i] = tied[woven.matches.observation_j] = True
+    seen, tied = woven.tables.canonical >= 0, tied_frames(woven.matches, len(frames))
     seen &= ~_enclosed(frames, woven, seen & tied & ~woven.trust.contradicted)
     out = seen.clone()
     for camera in torch.unique(frames.camera[seen & ~tied]).tolist():

@@ -109,12 +109,16 @@ def test_broken_tail_is_left_out_with_a_note(tmp_path: Path) -> None:
         assert np.abs(frames.pixels.read(i).astype(int) - noisy[i]).mean() < 12
 
 
-def test_damage_in_the_middle_costs_frames_not_the_run(tmp_path: Path) -> None:
-    path = recordings.write_video(tmp_path / "v.mp4", recordings.sliding(48), faststart=True)
+def damage_the_middle(path: Path) -> None:
     data = bytearray(path.read_bytes())
     middle = len(data) // 2
     data[middle : middle + 3000] = bytes(3000)
     path.write_bytes(bytes(data))
+
+
+def test_damage_in_the_middle_costs_frames_not_the_run(tmp_path: Path) -> None:
+    path = recordings.write_video(tmp_path / "v.mp4", recordings.sliding(48), faststart=True)
+    damage_the_middle(path)
     frames = open_frames(path)
     assert len(frames) >= 40
     read = 0
@@ -183,10 +187,7 @@ def test_damage_near_the_beginning_keeps_times_and_is_said(tmp_path: Path) -> No
 
 def test_frames_that_cannot_be_decoded_are_no_keyframes(tmp_path: Path) -> None:
     path = recordings.write_video(tmp_path / "v.mp4", recordings.sliding(48), faststart=True)
-    data = bytearray(path.read_bytes())
-    middle = len(data) // 2
-    data[middle : middle + 3000] = bytes(3000)
-    path.write_bytes(bytes(data))
+    damage_the_middle(path)
     frames = open_frames(path)
     unreadable = [i for i in range(len(frames)) if not _readable(frames, i)]
     assert unreadable, "the damage costs frames"

@@ -111,7 +111,7 @@ def contradicted_frames(
     if not matches.rows:
         return torch.zeros(len(piece), dtype=torch.bool)
     fitting = fitting_share(matches, problem.geometry(state), size, config.pixel_tolerance)
-    tied = _tied(matches, len(piece))
+    tied = tied_frames(matches, len(piece))
     ends = torch.stack([piece[matches.observation_i], piece[matches.observation_j]], 1)
     count = torch.bincount(piece[tied], minlength=int(piece.max()) + 1)
     found = contradicted_pieces(ends, matches.start.diff(), fitting, near, count, config.least_cells)
@@ -135,7 +135,7 @@ def _reason(
     return ""
 
 
-def _tied(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
+def tied_frames(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
     """Frames that have matches; the others stay where they are, and say nothing about errors."""
     tied = torch.zeros(frames, dtype=torch.bool)
     tied[matches.observation_i] = tied[matches.observation_j] = True
@@ -205,7 +205,9 @@ def frame_sigma(
     shift = -(rotation.mT @ delta[..., :3, None]).squeeze(-1)
     turn = (rotation.mT @ delta[..., 3:6, None]).squeeze(-1)
     lever = 0.05 * float(problem.setup.unit.median())
-    shift, turn = _without_gauge(state.cam_from_world, shift, turn, _tied(problem.matches, frames), lever)
+    shift, turn = _without_gauge(
+        state.cam_from_world, shift, turn, tied_frames(problem.matches, frames), lever
+    )
     rms = [x.square().sum(-1).mean(0).sqrt() for x in (shift, turn)]
     return torch.tensor(config.inflation, dtype=torch.float64) * torch.stack(rms, -1)
 
