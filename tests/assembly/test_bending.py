@@ -9,7 +9,7 @@ import torch
 from geoweaver.assembly import adam, lm
 from geoweaver.assembly.bend import bend_grid, bent_matches
 from geoweaver.assembly.bend_tensors import bend_sums_of_rows
-from geoweaver.assembly.frame_problem import FrameProblem, frame_problem
+from geoweaver.assembly.frame_problem import FrameProblem, bend_stiffness, frame_problem
 from geoweaver.assembly.frame_refinement import refine_frames
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, Phase
 from geoweaver.assembly.kernel import Kernel
@@ -44,7 +44,7 @@ def test_the_gradient_by_a_node_is_the_derivative() -> None:
     problem, state = bent_problem()
     assert state.depth_bend is not None
     gradient = problem.bend_gradient(state)
-    stiff = 2 * CONFIG.bend_prior / state.depth_bend.numel()
+    stiff = 2 * bend_stiffness(state.depth_bend, CONFIG) / state.depth_bend.numel()
     for frame, row, column in ((0, 0, 0), (3, 1, 2), (5, 2, 3)):
         change = torch.zeros_like(state.depth_bend)
         change[frame, row, column] = 1e-5

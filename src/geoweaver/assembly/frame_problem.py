@@ -87,9 +87,8 @@ class FrameProblem:
         """Eq. parameter_regularization, each term free of units."""
         c, s = self.config, self.setup
         focal = _group_focal(s)
-        bent = 0.0 if state.depth_bend is None else c.bend_prior * state.depth_bend.square().mean()
         return (
-            bent
+            _bend_penalty(state.depth_bend, c)
             + c.scale_prior * (state.depth_scale - 1).square().mean()
             + c.shift_prior * (state.depth_shift / s.unit).square().mean()
             + c.focal_prior * (state.focal_delta / focal).square().sum(-1).mean()
@@ -129,7 +128,7 @@ class FrameProblem:
         """How the nodes of some frames hang on the unknowns of these and of the frames matched to them."""
         assert state.depth_bend is not None, "a phase that bends starts from a flat bend"
         F, K = len(self.setup.group), sums.gradient.shape[1]
-        stiff = 2 * self.config.bend_prior / (F * K)
+        stiff = 2 * bend_stiffness(state.depth_bend, self.config) / (F * K)
         normal = sums.normal + stiff * torch.eye(K, dtype=torch.float64)
         gradient = sums.gradient + stiff * state.depth_bend[sums.frame].flatten(1)
         pair = sums.end // 2
@@ -254,6 +253,19 @@ def frame_problem(
     grid = bend_grid(setup.size, config.bend_nodes)
     bending = Bending(grid, matches.observation_i, matches.observation_j, len(setup.group))
     return FrameProblem(matches, setup, objective, norm, config, bending)
+
+
+def _bend_penalty(bend: Float[Tensor, "F r c"] | None, config: FrameRefinementConfig) -> Tensor | float:
+    """Grows with the logarithm of the bends' mean square: a prior that errs much is held less."""
+    if bend is None:
+        return 0.0
+    usual = config.bend_usual**2
+    return config.bend_prior * usual * (bend.square().mean() / usual).log1p()
+
+
+def bend_stiffness(bend: Float[Tensor, "F r c"], config: FrameRefinementConfig) -> float:
+    """Weight of the mean square in the quadratic that touches the penalty here and lies above it."""
+    return config.bend_prior / (1 + float(bend.square().mean()) / config.bend_usual**2)
 
 
 def corrected_intrinsics(setup: FrameSetup, state: FrameState) -> Float[Tensor, "F 4"]:

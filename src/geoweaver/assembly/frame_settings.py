@@ -56,17 +56,21 @@ class FrameRefinementConfig:
     """world: the paper's literal 3D residual; adam only."""
     both_directions: bool = True
     """Carry every match both ways; False is the paper's text."""
-    scale_prior: float = 1e-2
-    """lambda_a, per frame, relative to the data's whole weight of 1."""
+    scale_prior: float = 1e-4
+    """lambda_a, per frame, relative to the data's whole weight of 1: a start whose chunks' scales are off by
+    a fifth shall not hold them there."""
     shift_prior: float = 1e-2
     """lambda_b, per frame, on the shift over the frame's median depth."""
-    focal_prior: float = 0.1
+    focal_prior: float = 1e-3
     """lambda_f, per camera, on the correction over the focal length."""
     aspect_prior: float = 10.0
     """Weight of the squared difference between the relative corrections of fx and fy: pixels are square, and
     a walk with little pitch leaves fy alone undetermined."""
-    bend_prior: float = 4.0
-    """Weight of the mean squared log factor by which depth is bent, where a phase bends it."""
+    bend_prior: float = 8.0
+    """Weight of the mean squared log factor by which depth is bent, where a phase bends it and as long as it
+    bends little."""
+    bend_usual: float = 0.017
+    """Root mean square of those bends at which the weight is half of it: a prior's quality shows in them."""
     bend_nodes: int = 8
     """Nodes of that factor along the image's longer side."""
     matches_first: int = 96
