@@ -65,8 +65,13 @@ def paper_config() -> WeaveConfig:
         links=LinkConfig(rule=StopRule(most=0)),
         alignment=AlignmentConfig(literal, LoopConfig(inlier_share=0.0, wide_share=0.0, rounds=0)),
         refinement=FrameRefinementConfig(
-            solver="adam", residual="world", both_directions=False, phases=paper_phases(), aspect_prior=0.0,
-            scale_prior=1e-2, focal_prior=0.1,
+            solver="adam",
+            residual="world",
+            both_directions=False,
+            phases=paper_phases(),
+            aspect_prior=0.0,
+            scale_prior=0.0,
+            chunk_scale_prior=1e-2,
         ),
         shared_focal=False,
     )

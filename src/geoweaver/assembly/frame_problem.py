@@ -1,7 +1,7 @@
 """Stage 3's objective and its linear system: each frame's pose and affine depth, each camera's focal."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -89,9 +89,10 @@ class FrameProblem:
         focal = _group_focal(s)
         return (
             _bend_penalty(state.depth_bend, c)
-            + c.scale_prior * (state.depth_scale - 1).square().mean()
+            + c.scale_prior * _beside_chunk(state, s).square().mean()
+            + c.chunk_scale_prior * (state.depth_scale - 1).square().mean()
             + c.shift_prior * (state.depth_shift / s.unit).square().mean()
-            + c.focal_prior * (state.focal_delta / focal).square().sum(-1).mean()
+            + c.focal_prior * ((state.focal_delta / focal).square().sum(-1) / _group_frames(s)).mean()
             + c.aspect_prior * (state.focal_delta / focal).diff(dim=-1).square().mean()
         )
 
@@ -219,12 +220,14 @@ class FrameProblem:
         self, state: FrameState, diagonal: Tensor, gradient: Tensor, corner: Tensor, corner_gradient: Tensor
     ) -> None:
         c, s, F = self.config, self.setup, len(self.setup.group)
-        diagonal[:, 6, 6] += 2 * c.scale_prior / F
-        gradient[:, 6] += 2 * c.scale_prior / F * (state.depth_scale - 1)
+        # with each chunk's mean as it is now: a quadratic that touches the term here and lies above it
+        diagonal[:, 6, 6] += 2 * (c.scale_prior + c.chunk_scale_prior) / F
+        gradient[:, 6] += 2 * c.scale_prior / F * _beside_chunk(state, s)
+        gradient[:, 6] += 2 * c.chunk_scale_prior / F * (state.depth_scale - 1)
         diagonal[:, 7, 7] += 2 * c.shift_prior / F / s.unit.square()
         gradient[:, 7] += 2 * c.shift_prior / F * state.depth_shift / s.unit.square()
         if not s.calibrated:
-            stiff = _focal_stiffness(_group_focal(s), c)
+            stiff = _focal_stiffness(s, c)
             corner += stiff
             corner_gradient += stiff @ state.focal_delta.flatten()
 
@@ -237,7 +240,8 @@ class FrameProblem:
         if bend is not None and system.hidden:
             step = torch.cat([hidden.answer(delta, focal) for hidden in system.hidden])
             bend = bend + step.reshape(bend.shape)
-        return FrameState(moved, scale, state.depth_shift + delta[:, 7], focal_delta, bend)
+        stepped = FrameState(moved, scale, state.depth_shift + delta[:, 7], focal_delta, bend)
+        return _in_one_scale(stepped, system.free[:, 6])
 
 
 def frame_problem(
@@ -282,14 +286,42 @@ def _group_focal(setup: FrameSetup) -> Tensor:
     return torch.where(count > 0, total / count.clamp(min=1), setup.intrinsics[:, :2].mean(0))
 
 
-def _focal_stiffness(focal: Float[Tensor, "G 2"], config: FrameRefinementConfig) -> Float[Tensor, "k k"]:
+def _group_frames(setup: FrameSetup) -> Float[Tensor, "G"]:
+    """How many frames each physical camera took, one at least."""
+    return torch.bincount(setup.group).clamp(min=1).double()
+
+
+def _focal_stiffness(setup: FrameSetup, config: FrameRefinementConfig) -> Float[Tensor, "k k"]:
     """Second derivative of the focal terms of the regulariser."""
+    focal, frames = _group_focal(setup), _group_frames(setup)[:, None, None]
     G = len(focal)
-    own = config.focal_prior * torch.eye(2, dtype=torch.float64)
+    own = config.focal_prior / frames * torch.eye(2, dtype=torch.float64)
     aspect = config.aspect_prior * torch.tensor([[1.0, -1], [-1, 1]], dtype=torch.float64)
     blocks = 2 / G * (own + aspect) / (focal[:, :, None] * focal[:, None, :])
     stiffness: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
     return stiffness
+
+
+def _beside_chunk(state: FrameState, setup: FrameSetup) -> Float[Tensor, "F"]:
+    """By how much each frame's depth scale differs from the mean of its chunk."""
+    a, part = state.depth_scale, setup.part
+    count = torch.bincount(part)
+    mean = torch.zeros(len(count), dtype=a.dtype).index_add(0, part, a) / count.clamp(min=1)
+    return a - mean[part]
+
+
+def _in_one_scale(state: FrameState, moved: Bool[Tensor, "F"]) -> FrameState:
+    """The same scene with depth scales of mean one: its overall size is nobody's to choose."""
+    if not bool(moved.any()):
+        return state
+    size = torch.where(moved, state.depth_scale[moved].mean(), 1.0)
+    camera = state.cam_from_world
+    return replace(
+        state,
+        cam_from_world=SE3(camera.rotation, camera.translation / size[:, None]),
+        depth_scale=state.depth_scale / size,
+        depth_shift=state.depth_shift / size,
+    )
 
 
 def similarity_basis(state: FrameState, setup: FrameSetup) -> Float[Tensor, "F 8 7"]:

@@ -56,13 +56,16 @@ class FrameRefinementConfig:
     """world: the paper's literal 3D residual; adam only."""
     both_directions: bool = True
     """Carry every match both ways; False is the paper's text."""
-    scale_prior: float = 1e-4
-    """lambda_a, per frame, relative to the data's whole weight of 1: a start whose chunks' scales are off by
-    a fifth shall not hold them there."""
+    scale_prior: float = 1e-2
+    """lambda_a, per frame, on the depth scale beside the mean of its chunk, relative to the data's whole
+    weight of 1."""
+    chunk_scale_prior: float = 1e-4
+    """The same on the depth scale itself: chunks that start a fifth off shall not be held there."""
     shift_prior: float = 1e-2
     """lambda_b, per frame, on the shift over the frame's median depth."""
-    focal_prior: float = 1e-3
-    """lambda_f, per camera, on the correction over the focal length."""
+    focal_prior: float = 0.3
+    """lambda_f, per camera over its number of frames, on the correction over the focal length: the longer a
+    recording, the less is a guess worth beside it."""
     aspect_prior: float = 10.0
     """Weight of the squared difference between the relative corrections of fx and fy: pixels are square, and
     a walk with little pitch leaves fy alone undetermined."""
