@@ -136,7 +136,7 @@ def run_one(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--per-edge", type=int, default=1200)
+    parser.add_argument("--per-edge", type=int, default=300)
     parser.add_argument(
         "--share", type=float, default=1.0, help="share of each sequence's frames, 300 at least"
     )
