@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from benchmarks.harness import print_table, write_results
-from geoweaver.assembly.frame_problem import FrameProblem, FrameSetup, frame_problem
+from geoweaver.assembly.frame_priors import FrameSetup
+from geoweaver.assembly.frame_problem import FrameProblem, frame_problem
 from geoweaver.assembly.frame_settings import FrameRefinementConfig
 from geoweaver.assembly.pairs import PairMatches
 from geoweaver.datatypes import FrameState

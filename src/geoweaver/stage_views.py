@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from geoweaver.assembly.frame_problem import FrameSetup, frame_problem
+from geoweaver.assembly.frame_priors import FrameSetup
+from geoweaver.assembly.frame_problem import frame_problem
 from geoweaver.assembly.frames_start import interpolate_cameras, start_frames
 from geoweaver.assembly.pairs import PairMatches, thin_pairs
 from geoweaver.assembly.residuals import block_residuals

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from geoweaver.assembly.alignment import AlignmentConfig, align_with_loops
 from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig
-from geoweaver.assembly.frame_problem import FrameSetup, frame_problem
+from geoweaver.assembly.frame_priors import FrameSetup
+from geoweaver.assembly.frame_problem import frame_problem
 from geoweaver.assembly.frame_refinement import refine_frames
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, paper_phases
 from geoweaver.assembly.frames_start import FrameStart, start_frames

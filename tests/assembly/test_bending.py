@@ -9,7 +9,8 @@ import torch
 from geoweaver.assembly import adam, lm
 from geoweaver.assembly.bend import bend_grid, bent_matches
 from geoweaver.assembly.bend_tensors import bend_sums_of_rows
-from geoweaver.assembly.frame_problem import FrameProblem, bend_stiffness, frame_problem
+from geoweaver.assembly.frame_priors import bend_stiffness
+from geoweaver.assembly.frame_problem import FrameProblem, frame_problem
 from geoweaver.assembly.frame_refinement import refine_frames
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, Phase
 from geoweaver.assembly.kernel import Kernel

@@ -43,6 +43,7 @@ def test_chunk_scales_stay_near_the_truth_on_a_ring() -> None:
     assert (factor - 1).abs().median() < 0.05
     assert factor.min() > 0.8 and factor.max() < 1.25
     assert (state.depth_scale.mean() - 1).abs() < 0.01
+    assert (state.depth_scale - 1).abs().median() < 0.05 and state.depth_scale.max() < 2
     assert ate(result.state.cam_from_world, case.truth.cam_from_world) < 0.1
 
 

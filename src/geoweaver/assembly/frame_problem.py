@@ -9,6 +9,15 @@ from torch import Tensor
 
 from geoweaver.assembly.bend import Bending, BendSums, bend_grid, bent_matches
 from geoweaver.assembly.blocks import BlockSystem, Coarse, unique_pairs
+from geoweaver.assembly.frame_priors import (
+    FrameSetup,
+    bend_penalty,
+    bend_stiffness,
+    beside_chunk,
+    focal_stiffness,
+    group_focal,
+    group_frames,
+)
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, Phase
 from geoweaver.assembly.hidden import Coupling, hide
 from geoweaver.assembly.pairs import (
@@ -26,24 +35,6 @@ from geoweaver.geometry.so3 import hat
 
 SMALLEST_SCALE = 0.05
 """a_i stays above this: a depth map is never turned inside out."""
-
-
-@dataclass(frozen=True)
-class FrameSetup:
-    """What Stage 3 holds fixed: which frames take part, their cameras' start, and how they hang together."""
-
-    intrinsics: Float[Tensor, "F 4"]
-    group: Int[Tensor, "F"]
-    """Physical camera of each frame, for the shared focal."""
-    calibrated: bool
-    unit: Float[Tensor, "F"]
-    """Median depth of each frame, in world units: shifts are relative to it."""
-    part: Int[Tensor, "F"]
-    """Chunk of each frame's canonical observation: the solver's second level."""
-    held: Bool[Tensor, "F"]
-    """Frames whose pose is the gauge: one per component."""
-    size: tuple[int, int]
-    """Width and height of the images."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +77,13 @@ class FrameProblem:
     def regulariser(self, state: FrameState) -> Tensor:
         """Eq. parameter_regularization, each term free of units."""
         c, s = self.config, self.setup
-        focal = _group_focal(s)
+        focal = group_focal(s)
         return (
-            _bend_penalty(state.depth_bend, c)
-            + c.scale_prior * _beside_chunk(state, s).square().mean()
+            bend_penalty(state.depth_bend, c)
+            + c.scale_prior * beside_chunk(state, s).square().mean()
             + c.chunk_scale_prior * (state.depth_scale - 1).square().mean()
             + c.shift_prior * (state.depth_shift / s.unit).square().mean()
-            + c.focal_prior * ((state.focal_delta / focal).square().sum(-1) / _group_frames(s)).mean()
+            + c.focal_prior * ((state.focal_delta / focal).square().sum(-1) / group_frames(s)).mean()
             + c.aspect_prior * (state.focal_delta / focal).diff(dim=-1).square().mean()
         )
 
@@ -222,12 +213,12 @@ class FrameProblem:
         c, s, F = self.config, self.setup, len(self.setup.group)
         # with each chunk's mean as it is now: a quadratic that touches the term here and lies above it
         diagonal[:, 6, 6] += 2 * (c.scale_prior + c.chunk_scale_prior) / F
-        gradient[:, 6] += 2 * c.scale_prior / F * _beside_chunk(state, s)
+        gradient[:, 6] += 2 * c.scale_prior / F * beside_chunk(state, s)
         gradient[:, 6] += 2 * c.chunk_scale_prior / F * (state.depth_scale - 1)
         diagonal[:, 7, 7] += 2 * c.shift_prior / F / s.unit.square()
         gradient[:, 7] += 2 * c.shift_prior / F * state.depth_shift / s.unit.square()
         if not s.calibrated:
-            stiff = _focal_stiffness(s, c)
+            stiff = focal_stiffness(s, c)
             corner += stiff
             corner_gradient += stiff @ state.focal_delta.flatten()
 
@@ -259,55 +250,10 @@ def frame_problem(
     return FrameProblem(matches, setup, objective, norm, config, bending)
 
 
-def _bend_penalty(bend: Float[Tensor, "F r c"] | None, config: FrameRefinementConfig) -> Tensor | float:
-    """Grows with the logarithm of the bends' mean square: a prior that errs much is held less."""
-    if bend is None:
-        return 0.0
-    usual = config.bend_usual**2
-    return config.bend_prior * usual * (bend.square().mean() / usual).log1p()
-
-
-def bend_stiffness(bend: Float[Tensor, "F r c"], config: FrameRefinementConfig) -> float:
-    """Weight of the mean square in the quadratic that touches the penalty here and lies above it."""
-    return config.bend_prior / (1 + float(bend.square().mean()) / config.bend_usual**2)
-
-
 def corrected_intrinsics(setup: FrameSetup, state: FrameState) -> Float[Tensor, "F 4"]:
     """Eq. shared_intrinsics."""
     delta = state.focal_delta[setup.group]
     return setup.intrinsics + torch.cat([delta, torch.zeros_like(delta)], -1)
-
-
-def _group_focal(setup: FrameSetup) -> Tensor:
-    """Mean focal of each group; of all frames for a group without any."""
-    G = int(setup.group.max()) + 1
-    total = torch.zeros(G, 2, dtype=torch.float64).index_add_(0, setup.group, setup.intrinsics[:, :2])
-    count = torch.bincount(setup.group, minlength=G)[:, None]
-    return torch.where(count > 0, total / count.clamp(min=1), setup.intrinsics[:, :2].mean(0))
-
-
-def _group_frames(setup: FrameSetup) -> Float[Tensor, "G"]:
-    """How many frames each physical camera took, one at least."""
-    return torch.bincount(setup.group).clamp(min=1).double()
-
-
-def _focal_stiffness(setup: FrameSetup, config: FrameRefinementConfig) -> Float[Tensor, "k k"]:
-    """Second derivative of the focal terms of the regulariser."""
-    focal, frames = _group_focal(setup), _group_frames(setup)[:, None, None]
-    G = len(focal)
-    own = config.focal_prior / frames * torch.eye(2, dtype=torch.float64)
-    aspect = config.aspect_prior * torch.tensor([[1.0, -1], [-1, 1]], dtype=torch.float64)
-    blocks = 2 / G * (own + aspect) / (focal[:, :, None] * focal[:, None, :])
-    stiffness: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
-    return stiffness
-
-
-def _beside_chunk(state: FrameState, setup: FrameSetup) -> Float[Tensor, "F"]:
-    """By how much each frame's depth scale differs from the mean of its chunk."""
-    a, part = state.depth_scale, setup.part
-    count = torch.bincount(part)
-    mean = torch.zeros(len(count), dtype=a.dtype).index_add(0, part, a) / count.clamp(min=1)
-    return a - mean[part]
 
 
 def _in_one_scale(state: FrameState, moved: Bool[Tensor, "F"]) -> FrameState:

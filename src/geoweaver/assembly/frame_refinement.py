@@ -9,7 +9,8 @@ from torch import Tensor
 
 from geoweaver.assembly import adam, lm
 from geoweaver.assembly.bend import bend_grid
-from geoweaver.assembly.frame_problem import FrameSetup, frame_problem
+from geoweaver.assembly.frame_priors import FrameSetup
+from geoweaver.assembly.frame_problem import frame_problem
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, Phase
 from geoweaver.assembly.pairs import PairMatches, thin_pairs
 from geoweaver.assembly.stopping import Progress

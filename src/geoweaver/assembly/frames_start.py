@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.assembly.frame_problem import FrameSetup
+from geoweaver.assembly.frame_priors import FrameSetup
 from geoweaver.assembly.pairs import PairMatches, group_pairs
 from geoweaver.datatypes import ChunkLayout, Correspondences, FrameState, Observations
 from geoweaver.geometry import SE3, world_camera
