@@ -9,7 +9,17 @@ from painted_wall import BOARD, FOCAL, SIZE, WALL, Walk, sideways, walk
 from geoweaver.priors.plane_sweep import SweepConfig, depth_size, shrink, sweep_piece
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes
 from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, consistent_views
-from geoweaver.priors.plane_sweep_cost import census, warp
+from geoweaver.priors.plane_sweep_cost import (
+    FINE,
+    NO_VIEW,
+    OUTSIDE,
+    UNITS,
+    census,
+    cost_volume,
+    in_steps,
+    pairs,
+    warp,
+)
 from geoweaver.priors.plane_sweep_planes import Planes, away_from_jumps, fit_planes
 from geoweaver.priors.plane_sweep_refine import Refined, both_looks, refine
 from geoweaver.priors.plane_sweep_views import (
@@ -42,30 +52,60 @@ def taken() -> Walk:
 
 
 def test_a_warp_by_the_identity_changes_nothing(taken: Walk) -> None:
-    image = shrink(taken.read(0), SIZE)
+    image = in_steps(shrink(taken.read(0), SIZE))
     out = np.empty_like(image)
-    warp(image, np.eye(3, dtype=np.float32), out)
-    np.testing.assert_allclose(out[:-1, :-1], image[:-1, :-1], atol=1e-3)
+    warp(pairs(image), np.eye(3, dtype=np.float32), 0, out)
+    np.testing.assert_array_equal(out[:-1, :-1], image[:-1, :-1])
+    assert (out[-1] == OUTSIDE).all() and (out[:, -1] == OUTSIDE).all()
+    part = np.empty_like(image[:5])
+    warp(pairs(image), np.eye(3, dtype=np.float32), 7, part)
+    np.testing.assert_array_equal(part, out[7:12])
 
 
 def test_a_plane_at_the_walls_depth_warps_one_view_onto_the_other(taken: Walk) -> None:
     views = views_of(taken)
-    images = [shrink(taken.read(k), SIZE) for k in (4, 6)]
+    images = [in_steps(shrink(taken.read(k), SIZE)) for k in (4, 6)]
     out = np.empty_like(images[0])
-    warp(images[1], plane_homographies(views, 4, np.array([6]), np.array([1 / WALL]))[0, 0], out)
-    wall = (taken.depth[4] > BOARD + 0.7) & (out > -1e5)
+    warp(pairs(images[1]), plane_homographies(views, 4, np.array([6]), np.array([1 / WALL]))[0, 0], 0, out)
+    wall = (taken.depth[4] > BOARD + 0.7) & (out >= 0)
     wall[:20], wall[-20:], wall[:, :20], wall[:, -60:] = False, False, False, False
-    assert np.median(np.abs(out - images[0])[wall]) < 2
+    assert np.median(np.abs(out - images[0])[wall]) < 2 * FINE
 
 
 def test_census_is_the_comparison_of_neighbours() -> None:
-    image = np.random.default_rng(0).uniform(0, 255, (7, 12)).astype(np.float32)
-    code = np.zeros(12, np.int32)
+    image = in_steps(np.random.default_rng(0).uniform(0, 255, (7, 12)).astype(np.float32))
+    code = np.zeros((2, 12), np.int16)
     census(image, 3, code)
     for x in range(2, 10):
-        window = image[1:6, x - 2 : x + 3].ravel()
-        bits = [window[i] < image[3, x] for i in range(25) if i != 12]
-        assert code[x] == sum(1 << i for i, bit in enumerate(bits) if bit)
+        bits = image[1:6, x - 2 : x + 3].ravel() < image[3, x]
+        assert code[0, x] == sum(1 << i for i in range(15) if bits[i])
+        assert code[1, x] == sum(1 << i for i in range(10) if bits[15 + i])
+
+
+def test_the_cost_of_a_plane_is_the_better_half_of_its_differences() -> None:
+    """Against the definition, for more rows than are worked on at once, with sources that see a part."""
+    rng = np.random.default_rng(2)
+    reference, *sources = in_steps(rng.uniform(0, 255, (6, 45, 20)).astype(np.float32))
+    shifts = rng.integers(-6, 7, (4, 5, 2))
+    homographies = np.tile(np.eye(3, dtype=np.float32), (4, 5, 1, 1))
+    homographies[..., :2, 2] = shifts
+    volume, seen = np.empty((45, 20, 4), np.int16), np.empty((45, 20), np.float32)
+    likely = np.full(4, 0.25, np.float32)
+    cost_volume(reference, np.stack(sources), homographies, likely, volume, seen)
+    for y, x, d in [(2, 2, 0), (20, 9, 1), (33, 10, 2), (34, 11, 3), (42, 17, 0), (30, 3, 1)]:
+        costs = []
+        for source, (dx, dy) in zip(sources, shifts[d], strict=True):
+            warped = np.full((45, 20), OUTSIDE)
+            for j, i in np.ndindex(45, 20):
+                if 0 <= j + dy < 44 and 0 <= i + dx < 19:
+                    warped[j, i] = source[j + dy, i + dx]
+            window, own = warped[y - 2 : y + 3, x - 2 : x + 3], reference[y - 2 : y + 3, x - 2 : x + 3]
+            if warped[y, x] >= 0:
+                costs.append(int(((window < warped[y, x]) != (own < reference[y, x])).sum()))
+        half = sorted(costs)[: (len(costs) + 1) // 2]
+        assert volume[y, x, d] == (UNITS * sum(half) // len(half) if half else NO_VIEW)
+    assert (volume[:2] == NO_VIEW).all() and (volume[:, -2:] == NO_VIEW).all()
+    assert seen[20, 10] == 1 and seen[0, 0] == 0
 
 
 def test_aggregation_along_one_row_is_dynamic_programming() -> None:

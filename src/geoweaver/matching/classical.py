@@ -33,7 +33,7 @@ class ClassicalMatcher:
 
     config: ClassicalConfig = field(default_factory=ClassicalConfig)
     name: str = "classical"
-    version: int = 1
+    version: int = 2
 
     def match(
         self, frames: Frames, read_features: ReadFeatures, edge_pairs: Sequence[tuple[int, int, int]]

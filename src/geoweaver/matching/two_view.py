@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from geoweaver.datatypes import Features
 from geoweaver.errors import ConfigError
+from geoweaver.features.nearest import mutual_nearest
 
 Array = NDArray[np.float64]
 ReadFeatures = Callable[[int], Features]
@@ -68,15 +69,8 @@ def match_features(
     use_i, use_j = (_largest(f, config.max_features) for f in (features_i, features_j))
     if min(len(use_i), len(use_j)) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    similar = _cosines(features_i.descriptors[use_i], features_j.descriptors[use_j])
-    row = np.arange(len(use_i))
-    nearest = similar.argmax(1)
-    best = similar[row, nearest]
-    mutual = best == similar.max(0)[nearest]
-    similar[row, nearest] = -1
-    distance, second = (np.sqrt(np.maximum(2 - 2 * s, 0)) for s in (best, similar.max(1)))
-    row = row[mutual & (distance < config.ratio * second)]
-    return use_i.numpy()[row], use_j.numpy()[nearest[row]]
+    i, j = mutual_nearest(features_i.descriptors[use_i], features_j.descriptors[use_j], config.ratio).T
+    return use_i.numpy()[i], use_j.numpy()[j]
 
 
 def two_view_geometry(
@@ -141,11 +135,3 @@ def _largest(features: Features, most: int) -> Int[Tensor, "n"]:
     if len(features) <= most:
         return torch.arange(len(features))
     return features.scale.argsort(descending=True, stable=True)[:most].sort().values
-
-
-def _cosines(a: UInt8[Tensor, "n 128"], b: UInt8[Tensor, "m 128"]) -> Float[np.ndarray, "n m"]:
-    """Cosines of all descriptors; products of bytes sum exactly in float32, on any number of threads."""
-    a, b = a.float(), b.float()
-    length_a, length_b = (x.square().sum(1).sqrt().clamp(min=1e-6) for x in (a, b))
-    products = a @ b.T
-    return np.asarray(products.div_(length_a[:, None]).div_(length_b).numpy())

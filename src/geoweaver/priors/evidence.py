@@ -13,7 +13,7 @@ from torch import Tensor
 from geoweaver.datatypes import ChunkPrior
 from geoweaver.geometry.camera import lift, project_with_depth, sample_nearest
 from geoweaver.priors.protocol import ReadFeatures
-from geoweaver.priors.sfm_pairs import match_descriptors, pixel_array, unit_descriptors, verify_pair
+from geoweaver.priors.sfm_pairs import match_descriptors, pixel_array, verify_pair
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def _common(
 ) -> tuple[Float[np.ndarray, "n 2"], Float[np.ndarray, "n 2"]]:
     """Features of two frames that one epipolar geometry explains."""
     features = [read_features(int(prior.frame[k])) for k in (a, b)]
-    matches = match_descriptors(*(unit_descriptors(f) for f in features))
+    matches = match_descriptors(*features)
     first, second = (pixel_array(f) for f in features)
     pair = verify_pair((a, b), first, second, matches).matches
     return first[pair[:, 0]], second[pair[:, 1]]

@@ -21,7 +21,6 @@ from geoweaver.priors.sfm_pairs import (
     chunk_pairs,
     match_descriptors,
     pixel_array,
-    unit_descriptors,
     verify_pair,
 )
 
@@ -140,8 +139,8 @@ def _strongest(features: Features) -> Features:
 
 
 def _match(features: Sequence[Features]) -> Rows:
-    units = [unit_descriptors(f) for f in features]
-    return {(a, b): match_descriptors(units[a], units[b]) for a, b in chunk_pairs(len(units), OFFSETS)}
+    pairs = chunk_pairs(len(features), OFFSETS)
+    return {(a, b): match_descriptors(features[a], features[b]) for a, b in pairs}
 
 
 def _verified(keypoints: Pixels, matches: Rows, threshold: float) -> list[VerifiedPair]:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int, UInt8
 from geoweaver.engine import map_in_threads
 from geoweaver.priors.plane_sweep_aggregate import aggregate, pick_planes, pull_to_prior
 from geoweaver.priors.plane_sweep_consistency import calibrated, confidence_of, consistent_views
-from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume
+from geoweaver.priors.plane_sweep_cost import UNITS, cost_volume, in_steps
 from geoweaver.priors.plane_sweep_finer import finer
 from geoweaver.priors.plane_sweep_planes import Planes, fit_planes
 from geoweaver.priors.plane_sweep_refine import both_looks, refine
@@ -125,7 +125,8 @@ def sweep_frame(
     seen = np.empty((height, width), np.float32)
     homographies = plane_homographies(views, frame, sources, inverse)
     likely = likely_planes(views, frame, inverse)
-    cost_volume(images[frame], images[sources], homographies, likely, volume, seen)
+    shown = in_steps(images[frame]), in_steps(images[sources])
+    cost_volume(*shown, homographies, likely, volume, seen)
     prior, nearness = sparse_prior(views, frame, inverse)
     pull_to_prior(volume, prior, nearness, np.float32(config.sparse_weight), CELL)
     return _choose(volume, images[frame], seen, inverse, config)

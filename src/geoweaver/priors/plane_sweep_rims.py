@@ -26,20 +26,25 @@ def rims(
     an edge on its other side, was seen together with that edge and belongs to what comes after the drop.
     Differences are relative to `least` at the least, as in `fit_planes`.
     """
+    import cv2
+
     out = np.zeros(inverse.shape, np.bool_)
-    _mark(inverse.astype(np.float32), image.astype(np.float32), np.float32(least), out)
+    q = inverse.astype(np.float32)
+    lowest = cv2.erode(q, np.ones((2 * _REACH + 1,) * 2, np.uint8))
+    # few pixels have a drop near by at all
+    near_drop = (q > 0) & (lowest < q - np.float32(_JUMP) * np.maximum(q, np.float32(least)))
+    _mark(*np.nonzero(near_drop), q, image.astype(np.float32), np.float32(least), out)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _mark(inverse: Any, image: Any, least: Any, out: Any) -> None:
-    height, width = inverse.shape
-    for y in range(height):
-        for x in range(width):
-            for d in range(8):
-                if inverse[y, x] > 0 and _is_rim(inverse, image, least, x, y, _ACROSS[d], _DOWN[d]):
-                    out[y, x] = True
-                    break
+def _mark(rows: Any, columns: Any, inverse: Any, image: Any, least: Any, out: Any) -> None:
+    for n in range(len(rows)):
+        y, x = rows[n], columns[n]
+        for d in range(8):
+            if _is_rim(inverse, image, least, x, y, _ACROSS[d], _DOWN[d]):
+                out[y, x] = True
+                break
 
 
 @njit(cache=True, nogil=True)

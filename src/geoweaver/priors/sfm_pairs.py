@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from numba import njit
 
 from geoweaver.datatypes import Features
 from geoweaver.engine import map_in_threads
+from geoweaver.features.nearest import mutual_nearest
 
 OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Distances in the sequence at which frames are matched: dense near by, then doubling."""
@@ -37,48 +35,9 @@ def chunk_pairs(frames: int, offsets: Sequence[int] = OFFSETS) -> list[tuple[int
     return sorted((a, a + o) for o in offsets for a in range(frames - o))
 
 
-def unit_descriptors(features: Features) -> Float[torch.Tensor, "n 128"]:
-    """Descriptors of length one, so that a product is a similarity."""
-    descriptors = features.descriptors.float()
-    return torch.nn.functional.normalize(descriptors, eps=1e-6)
-
-
-def match_descriptors(
-    first: Float[torch.Tensor, "n d"], second: Float[torch.Tensor, "m d"]
-) -> Int[np.ndarray, "k 2"]:
+def match_descriptors(first: Features, second: Features) -> Int[np.ndarray, "k 2"]:
     """Mutual nearest neighbours that pass the ratio test."""
-    if not len(first) or not len(second):
-        return np.zeros((0, 2), np.int64)
-    nearest = _mutual_nearest((first @ second.T).numpy(), _RATIO, _FARTHEST)
-    rows = np.flatnonzero(nearest >= 0)
-    return np.stack([rows, nearest[rows]], 1)
-
-
-@njit(cache=True, nogil=True)
-def _mutual_nearest(similarity: Any, ratio: float, farthest: float) -> Any:
-    """For each row the column that is its best, passes the ratio test and has it as its best; else -1."""
-    rows, columns = similarity.shape
-    best_row = np.zeros(columns, np.int64)
-    best_of_column = np.full(columns, -2.0, np.float32)
-    nearest = np.full(rows, -1, np.int64)
-    for i in range(rows):
-        first, second, at = np.float32(-2.0), np.float32(-2.0), 0
-        for j in range(columns):
-            s = similarity[i, j]
-            if s > second:
-                if s > first:
-                    second, first, at = first, s, j
-                else:
-                    second = s
-            if s > best_of_column[j]:
-                best_of_column[j], best_row[j] = s, i
-        near2, next2 = float(2 - 2 * first), float(2 - 2 * second)
-        if near2 < ratio * ratio * next2 and near2 < farthest * farthest:
-            nearest[i] = at
-    for i in range(rows):
-        if nearest[i] >= 0 and best_row[nearest[i]] != i:
-            nearest[i] = -1
-    return nearest
+    return mutual_nearest(first.descriptors, second.descriptors, _RATIO, _FARTHEST)
 
 
 def verify_pair(
@@ -115,12 +74,11 @@ def _epipolar_inliers(
 
 def verified_pairs(features: Sequence[Features], offsets: Sequence[int] = OFFSETS) -> list[VerifiedPair]:
     """Match all pairs of a chunk and keep those that an epipolar geometry supports."""
-    units = [unit_descriptors(f) for f in features]
     keypoints = [pixel_array(f) for f in features]
 
     def verified(place: tuple[int, int]) -> VerifiedPair:
         a, b = place
-        return verify_pair(place, keypoints[a], keypoints[b], match_descriptors(units[a], units[b]))
+        return verify_pair(place, keypoints[a], keypoints[b], match_descriptors(features[a], features[b]))
 
     found = map_in_threads(verified, chunk_pairs(len(features), offsets))
     return [pair for pair in found if len(pair.matches)]
