@@ -1,6 +1,6 @@
 """Dense optical flow on pre-aligned images, both ways; positions count from the first pixel's centre."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ class FlowConfig:
     """Gradient steps per patch."""
     refinements: int = 2
     """Variational iterations per octave."""
+    returning: int = 1
+    """As `finest`, for the way back at the finest: it only has to tell whether a pixel comes home."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ def residual_flow(
     import cv2
 
     aligned = cv2.remap(grey_j, rough, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    search = _search(config)
-    return Flow(rough, search.calc(grey_i, aligned, None), search.calc(aligned, grey_i, None), aligned)
+    there, back = _search(config), _search(replace(config, finest=max(config.finest, config.returning)))
+    return Flow(rough, there.calc(grey_i, aligned, None), back.calc(aligned, grey_i, None), aligned)
 
 
 def sample(values: Float[np.ndarray, "H W 2"], pixel: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
