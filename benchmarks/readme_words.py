@@ -58,15 +58,13 @@ Stage 1 and in the end; frames between keyframes are interpolated after the stag
 AUC@3: how many pairs of cameras are right within up to 3 degrees; AbsRel: relative error of depth.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run again (an earlier
 run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did little else.
-All rows are of before Stage 3 held scales, focals and bends otherwise (docs/decisions/0007-focal-priors.md).
-Since then, from the same priors and matches, indoor_walk ends at 0.049 m (AUC@3 47.5, AbsRel 0.064, 0.035),
-fox and drone_room_uncalibrated where they were; the others were not run with the final settings.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
 The same worlds built from other seeds and filmed otherwise (benchmarks/subjects.py); no setting was chosen on
 `other` and `fast`. `phone`: bent lens, noise, motion blur and, but for the table, things that move.
-These rows are of before depth was bent, on cores that other work shared; apartment_fast, street_phone,
+These rows are of before depth was bent and Stage 3 held scales and focals otherwise
+(docs/decisions/0007-focal-priors.md), on cores that other work shared; apartment_fast, street_phone,
 corridor_other and street_other also of before rims of depth were taken away, the last two also
 before lenses settled and Stage 3 judged wide edges.
 
