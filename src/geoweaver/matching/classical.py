@@ -33,7 +33,7 @@ class ClassicalMatcher:
 
     config: ClassicalConfig = field(default_factory=ClassicalConfig)
     name: str = "classical"
-    version: int = 2
+    version: int = 3
 
     def match(
         self, frames: Frames, read_features: ReadFeatures, edge_pairs: Sequence[tuple[int, int, int]]

@@ -8,6 +8,9 @@ from jaxtyping import Bool, Float, UInt8
 
 from geoweaver.matching.classical_warp import Field
 
+_ACROSS = 4.0
+"""Pixels to either side over which a flow's shape is read: flow itself is not right to much less than one."""
+
 
 @dataclass(frozen=True)
 class FlowConfig:
@@ -38,6 +41,12 @@ class Flow:
     def carry(self, pixel: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
         """Positions in j."""
         return sample(self.rough, pixel + sample(self.forward, pixel))
+
+    def shape(self, pixel: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2 2"]:
+        """How a position in j moves with the one in i, over a few pixels."""
+        right, down = np.array([_ACROSS, 0.0]), np.array([0.0, _ACROSS])
+        sides = [self.carry(pixel + way) - self.carry(pixel - way) for way in (right, down)]
+        return np.stack(sides, -1) / (2 * _ACROSS)
 
     def return_error(self, pixel: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n"]:
         """How far from where it began a position ends after going there and back."""

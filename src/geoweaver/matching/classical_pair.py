@@ -9,6 +9,7 @@ from geoweaver.datatypes import Features
 from geoweaver.matching.classical_config import ClassicalConfig
 from geoweaver.matching.classical_flow import Flow, inside, residual_flow
 from geoweaver.matching.classical_score import FITTED, TEXTURED, believe, gather_evidence, texture
+from geoweaver.matching.classical_subpixel import settle
 from geoweaver.matching.classical_warp import scaled_field, supported, warp_field
 from geoweaver.matching.two_view import fit_fundamental, two_view_geometry
 
@@ -98,7 +99,7 @@ def _select(
     """The best textured pixel of every cell with its place in j and its score, in working pixels."""
     textured = texture(grey_i)
     pixel = _cell_peaks(textured, config.max_matches)
-    pixel_j = flow.carry(pixel)
+    pixel_j = settle(grey_i, grey_j, pixel, flow.carry(pixel), flow.shape(pixel))
     seen = inside(pixel_j, (grey_j.shape[1], grey_j.shape[0]), 1) & inside(
         pixel, (grey_i.shape[1], grey_i.shape[0]), 1
     )
