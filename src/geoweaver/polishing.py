@@ -24,9 +24,11 @@ from geoweaver.slight_motion import slight_motion
 from geoweaver.store import PriorStore, Store
 from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
 
-VERSION = 7
+VERSION = 8
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
+_LEAST_MISS = 0.02
+"""Pixels below which no miss is worth telling from another."""
 _HELD_BACK = 5
 """Every so many-th track judges the others' cameras."""
 _FEWEST_CAMERAS = 3
@@ -45,8 +47,9 @@ class PolishConfig:
     """False: cameras stay as Stage 3 left them."""
     tracks: TrackConfig = field(default_factory=lambda: TrackConfig(per_frame=400))
     """Fewer than for export: cameras need few points that lie well apart."""
-    robust_px: float = 1.0
-    """Pixels from which on a residual counts less."""
+    robust: float = 1.0
+    """Median misses of the tracks from which on a residual counts less: what is matched beside an edge misses
+    little, but to one side."""
     hold: float = 1.9
     """Sigmas of Stage 3 within which it holds every camera's place."""
     iterations: int = 50
@@ -125,26 +128,27 @@ def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: Po
     """Cameras, points and lenses that nobody calibrated settle together; overall scale and place are kept."""
     model, frame_of = model_of_tracks(run, tracks, used)
     before = depths(model, frame_of)
-    _settle(run, model, frame_of, config)
-    unsure = _unsure_lenses(model, frame_of, config)
+    options = _options(config, float(tracks.error.median()))
+    _settle(run, model, frame_of, config.hold, options)
+    unsure = _unsure_lenses(model, frame_of, options)
     if unsure:
         model, _ = model_of_tracks(run, tracks, used, unsure)
-        _settle(run, model, frame_of, config)
+        _settle(run, model, frame_of, config.hold, options)
     return _read(model, frame_of, before, depths(model, frame_of))
 
 
-def _settle(run: FinishedRun, model: Any, frame_of: dict[int, int], config: PolishConfig) -> None:
+def _settle(run: FinishedRun, model: Any, frame_of: dict[int, int], hold_within: float, options: Any) -> None:
     """Adjust a model, every camera held where Stage 3 has it."""
     import pycolmap
 
-    sigma = config.hold * _firmness(run, list(frame_of.values()))
+    sigma = hold_within * _firmness(run, list(frame_of.values()))
     held = [
         _held(run, model.images[i], f, float(s)) for (i, f), s in zip(frame_of.items(), sigma, strict=True)
     ]
     hold = pycolmap.PosePriorBundleAdjustmentOptions()
     hold.alignment_ransac.random_seed = 0
     problem = _problem(model, frame_of)
-    pycolmap.create_pose_prior_bundle_adjuster(_options(config), hold, problem, held, model).solve()
+    pycolmap.create_pose_prior_bundle_adjuster(options, hold, problem, held, model).solve()
 
 
 def _problem(model: Any, frame_of: dict[int, int]) -> Any:
@@ -163,7 +167,7 @@ def _free_lenses(model: Any) -> set[int]:
     return {number for number, camera in model.cameras.items() if camera.model.name == "SIMPLE_PINHOLE"}
 
 
-def _unsure_lenses(model: Any, frame_of: dict[int, int], config: PolishConfig) -> set[int]:
+def _unsure_lenses(model: Any, frame_of: dict[int, int], options: Any) -> set[int]:
     """Lenses that the tracks do not tell: short or straight ways leave the middle of the image open."""
     import pycolmap
 
@@ -172,7 +176,7 @@ def _unsure_lenses(model: Any, frame_of: dict[int, int], config: PolishConfig) -
         return free
     problem = _problem(model, frame_of)
     problem.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
-    adjuster = pycolmap.create_default_ceres_bundle_adjuster(_options(config), problem, model)
+    adjuster = pycolmap.create_default_ceres_bundle_adjuster(options, problem, model)
     found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)
     return free if found is None else {k for k in free if not _sure(model.cameras[k], found)}
 
@@ -186,15 +190,15 @@ def _sure(camera: Any, found: Any) -> bool:
     return worst <= _LENS_SURE * float(np.hypot(camera.width, camera.height))
 
 
-def _options(config: PolishConfig) -> Any:
-    """Robust, with one thread: sums in one order, the same bytes every time."""
+def _options(config: PolishConfig, usual: float) -> Any:
+    """Robust beyond the usual miss (pixels), with one thread: sums in one order, the same bytes every time."""
     import pycolmap
 
     options = pycolmap.BundleAdjustmentOptions()
     options.refine_focal_length = options.refine_principal_point = True
     options.refine_extra_params = options.print_summary = False
     options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
-    options.ceres.loss_function_scale = config.robust_px
+    options.ceres.loss_function_scale = max(config.robust * usual, _LEAST_MISS)
     options.ceres.solver_options.max_num_iterations = config.iterations
     options.ceres.solver_options.num_threads = 1
     return options

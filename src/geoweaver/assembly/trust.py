@@ -43,7 +43,7 @@ class TrustConfig:
     """Frames on end over which it does, within a chunk."""
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
-    inflation: tuple[float, float] = (1.22, 1.42)
+    inflation: tuple[float, float] = (1.42, 1.66)
     """Factors on the sigmas of centre and rotation, calibrated on simulated sequences (page 8)."""
     least_cells: int = 20
     """Independent inlier cells that a frame's pose must rest on."""

@@ -15,6 +15,8 @@ from geoweaver.matching.two_view import fit_fundamental, two_view_geometry
 
 _FIT_ROWS, _FIT_TRIES = 400, 500
 """Flow matches that the pair's geometry is fitted to again, and hypotheses for it: most of them agree."""
+_AT_HOME = 2.0
+"""Pixels by which flow may miss its beginning on the way back and still be worth settling."""
 Image = UInt8[np.ndarray, "H W 3"]
 Grey = UInt8[np.ndarray, "H W"]
 Mask = Bool[np.ndarray, "H W"]
@@ -99,11 +101,14 @@ def _select(
     """The best textured pixel of every cell with its place in j and its score, in working pixels."""
     textured = texture(grey_i)
     pixel = _cell_peaks(textured, config.max_matches)
-    pixel_j = settle(grey_i, grey_j, pixel, flow.carry(pixel), flow.shape(pixel))
+    pixel_j, away = flow.carry(pixel), flow.return_error(pixel)
+    at_home = away < _AT_HOME
+    part = pixel[at_home]
+    pixel_j[at_home] = settle(grey_i, grey_j, part, pixel_j[at_home], flow.shape(part))
     seen = inside(pixel_j, (grey_j.shape[1], grey_j.shape[0]), 1) & inside(
         pixel, (grey_i.shape[1], grey_i.shape[0]), 1
     )
-    returning = seen & (flow.return_error(pixel) < 1)
+    returning = seen & (away < 1)
     some = np.flatnonzero(returning)
     some = some[:: max(1, len(some) // _FIT_ROWS)]
     error = config.two_view.max_error
