@@ -191,7 +191,7 @@ def _sure(camera: Any, found: Any) -> bool:
 
 
 def _options(config: PolishConfig, usual: float) -> Any:
-    """Robust beyond the usual miss (pixels), with one thread: sums in one order, the same bytes every time."""
+    """Robust beyond the usual miss (pixels); one thread sums in one order: the same bytes every time."""
     import pycolmap
 
     options = pycolmap.BundleAdjustmentOptions()

@@ -82,9 +82,11 @@ def test_without_texture_flow_is_believed() -> None:
 
 
 def test_along_an_edge_flow_is_believed() -> None:
-    stripes = np.uint8(gaussian_filter(np.repeat((np.arange(SIZE[0]) // 40 % 2 * 200.0)[None], SIZE[1], 0), 1))
+    stripes = np.uint8(
+        gaussian_filter(np.repeat((np.arange(SIZE[0]) // 40 % 2 * 200.0)[None], SIZE[1], 0), 1)
+    )
     pixel = np.stack([np.full(20, 80.0), np.arange(30.0, 50.0)], 1)
-    found = settle(stripes, stripes, pixel, pixel + [0.4, 0.3], np.repeat(np.eye(2)[None], 20, 0))
+    found = settle(stripes, stripes, pixel, pixel + np.array([0.4, 0.3]), np.repeat(np.eye(2)[None], 20, 0))
     assert np.abs(found[:, 0] - 80).max() < 0.05
     assert np.abs(found[:, 1] - pixel[:, 1] - 0.3).max() < 0.01
 
