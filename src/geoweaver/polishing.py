@@ -1,69 +1,40 @@
 """The last step on cameras: bundle adjustment of tracks, whose points no depth map holds."""
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.datatypes import Frames, StageReport
 from geoweaver.export.symmetric import solve_symmetric
-from geoweaver.export.tracks import TrackConfig, Tracks, build_tracks
+from geoweaver.export.tracks import Tracks, build_tracks
 from geoweaver.features import FrameFeatures
 from geoweaver.finished import RunDepths, RunMatches, SavedRun
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import bearing, project_with_depth
 from geoweaver.geometry.so3 import nearest_rotation, rotation_angle
+from geoweaver.lens_field import LensFields, no_fields
 from geoweaver.results import FinishedRun
 from geoweaver.slight_motion import slight_motion
 from geoweaver.store import PriorStore, Store
-from geoweaver.track_model import FEWEST, depths, model_of_tracks, pinhole
+from geoweaver.track_adjustment import PolishConfig, Polished, adjust
+from geoweaver.track_model import FEWEST
 
-VERSION = 8
+VERSION = 9
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
-_LEAST_MISS = 0.02
-"""Pixels below which no miss is worth telling from another."""
 _HELD_BACK = 5
 """Every so many-th track judges the others' cameras."""
 _FEWEST_CAMERAS = 3
-_LENS_SURE = 0.005
-"""Share of the image diagonal to which pixels that err by one must tell a lens for it to settle too."""
 _WORSE = 1.1
 """How much more they may miss: they were chosen by the cameras of before, and favour them."""
+_BETTER = 0.998
+"""How much less they must miss for another round to count."""
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class PolishConfig:
-    """Bundle adjustment after Stage 3; the paper has none."""
-
-    polish: bool = True
-    """False: cameras stay as Stage 3 left them."""
-    tracks: TrackConfig = field(default_factory=lambda: TrackConfig(per_frame=400))
-    """Fewer than for export: cameras need few points that lie well apart."""
-    robust: float = 1.0
-    """Median misses of the tracks from which on a residual counts less: what is matched beside an edge misses
-    little, but to one side."""
-    hold: float = 1.9
-    """Sigmas of Stage 3 within which it holds every camera's place."""
-    iterations: int = 50
-    """At the most."""
-
-
-@dataclass(frozen=True)
-class Polished:
-    """Cameras of some frames with their lenses, and by how much depth grew in each."""
-
-    frame: Int[Tensor, "n"]
-    cam_from_world: SE3
-    intrinsics: Float[Tensor, "n 4"]
-    depth_ratio: Float[Tensor, "n"]
 
 
 def polish_run(frames: Frames, saved: SavedRun, config: PolishConfig, store: Store) -> SavedRun:
@@ -87,16 +58,48 @@ def _polished(
     if int((~held).sum()) < FEWEST * len(rows):
         return saved, StageReport(NAME, notes=("left out: too few tracks",))
     doubts = slight_motion(saved.result, tracks, all(camera.calibrated for camera in saved.cameras))
-    found = adjust(run, tracks, ~held, config)
-    moved = apply(saved, found)
-    before, after = (held_back_error(s, tracks, held) for s in (saved, moved))
-    if not after < _WORSE * before:
-        note = f"undone: tracks held back miss by {after:.2f} px rather than {before:.2f}"
+    end = _in_rounds(run, saved, tracks, held, config)
+    before = float(misses(saved, tracks)[held].norm(dim=-1).median())
+    if not end.miss < _WORSE * before:
+        note = f"undone: tracks held back miss by {end.miss:.2f} px rather than {before:.2f}"
         return saved, StageReport(NAME, notes=(note,), doubts=doubts)
-    moved = replace(moved, result=replace(moved.result, sigma=doubted(saved, moved, found.frame)))
-    note = f"tracks held back miss by {after:.2f} px, before by {before:.2f}"
-    notes = (note, *_lens_notes(frames, saved, moved))
-    return moved, StageReport(NAME, notes=notes, median_px=after, doubts=doubts)
+    sigma = doubted(saved, end.moved, end.found.frame)
+    moved = replace(end.moved, result=replace(end.moved.result, sigma=sigma))
+    note = f"tracks held back miss by {end.miss:.2f} px, before by {before:.2f}"
+    notes = (note, *_lens_notes(frames, saved, moved), *end.fields.notes())
+    return moved, StageReport(NAME, notes=notes, median_px=end.miss, doubts=doubts)
+
+
+@dataclass(frozen=True)
+class _Round:
+    """What one adjustment found, the run that follows from it, and what was taken for the lenses' doing."""
+
+    found: Polished
+    moved: SavedRun
+    fields: LensFields
+    miss: float
+    """Median pixels by which tracks that were held back miss."""
+
+
+def _in_rounds(
+    run: FinishedRun, saved: SavedRun, tracks: Tracks, held: Bool[Tensor, "T"], config: PolishConfig
+) -> _Round:
+    """Adjust anew with what tracks missed by alike as the lens's, as long as those held back miss less."""
+    camera = saved.camera[tracks.frame]
+    fields = no_fields(len(saved.cameras), saved.result.size)
+    best: _Round | None = None
+    for _ in range(config.rounds + 1):
+        shown = replace(tracks, pixel=fields.straight(tracks.pixel, camera))
+        found = adjust(run, shown, ~held, config)
+        moved = apply(saved, found)
+        miss = misses(moved, shown)
+        now = _Round(found, moved, fields, float(miss[held].norm(dim=-1).median()))
+        if best is not None and not now.miss < _BETTER * best.miss:
+            break
+        best = now
+        fields = fields.stepped(tracks.pixel[~held], camera[~held], miss[~held])
+    assert best is not None
+    return best
 
 
 def _lens_notes(frames: Frames, saved: SavedRun, moved: SavedRun) -> list[str]:
@@ -122,119 +125,6 @@ def _opened(frames: Frames, saved: SavedRun, store: Store) -> FinishedRun:
         saved.depth_scale, saved.depth_shift, saved.views, depths, RunMatches(saved, store),
         FrameFeatures(frames, store), {},
     )  # fmt: skip
-
-
-def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: PolishConfig) -> Polished:
-    """Cameras, points and lenses that nobody calibrated settle together; overall scale and place are kept."""
-    model, frame_of = model_of_tracks(run, tracks, used)
-    before = depths(model, frame_of)
-    options = _options(config, float(tracks.error.median()))
-    _settle(run, model, frame_of, config.hold, options)
-    unsure = _unsure_lenses(model, frame_of, options)
-    if unsure:
-        model, _ = model_of_tracks(run, tracks, used, unsure)
-        _settle(run, model, frame_of, config.hold, options)
-    return _read(model, frame_of, before, depths(model, frame_of))
-
-
-def _settle(run: FinishedRun, model: Any, frame_of: dict[int, int], hold_within: float, options: Any) -> None:
-    """Adjust a model, every camera held where Stage 3 has it."""
-    import pycolmap
-
-    sigma = hold_within * _firmness(run, list(frame_of.values()))
-    held = [
-        _held(run, model.images[i], f, float(s)) for (i, f), s in zip(frame_of.items(), sigma, strict=True)
-    ]
-    hold = pycolmap.PosePriorBundleAdjustmentOptions()
-    hold.alignment_ransac.random_seed = 0
-    problem = _problem(model, frame_of)
-    pycolmap.create_pose_prior_bundle_adjuster(options, hold, problem, held, model).solve()
-
-
-def _problem(model: Any, frame_of: dict[int, int]) -> Any:
-    import pycolmap
-
-    problem = pycolmap.BundleAdjustmentConfig()
-    for image in frame_of:
-        problem.add_image(image)
-    for camera in set(model.cameras) - _free_lenses(model):
-        problem.set_constant_cam_intrinsics(camera)
-    return problem
-
-
-def _free_lenses(model: Any) -> set[int]:
-    """Lenses that settle, see `model_of_tracks`."""
-    return {number for number, camera in model.cameras.items() if camera.model.name == "SIMPLE_PINHOLE"}
-
-
-def _unsure_lenses(model: Any, frame_of: dict[int, int], options: Any) -> set[int]:
-    """Lenses that the tracks do not tell: short or straight ways leave the middle of the image open."""
-    import pycolmap
-
-    free = _free_lenses(model)
-    if not free:
-        return free
-    problem = _problem(model, frame_of)
-    problem.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
-    adjuster = pycolmap.create_default_ceres_bundle_adjuster(options, problem, model)
-    found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)
-    return free if found is None else {k for k in free if not _sure(model.cameras[k], found)}
-
-
-def _sure(camera: Any, found: Any) -> bool:
-    """Whether focal and principal point are known to a small share of the image."""
-    covariance = found.get_other_params_cov(camera.params)
-    if covariance is None:
-        return False
-    worst = float(np.sqrt(np.diag(covariance)).max())
-    return worst <= _LENS_SURE * float(np.hypot(camera.width, camera.height))
-
-
-def _options(config: PolishConfig, usual: float) -> Any:
-    """Robust beyond the usual miss (pixels); one thread sums in one order: the same bytes every time."""
-    import pycolmap
-
-    options = pycolmap.BundleAdjustmentOptions()
-    options.refine_focal_length = options.refine_principal_point = True
-    options.refine_extra_params = options.print_summary = False
-    options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
-    options.ceres.loss_function_scale = max(config.robust * usual, _LEAST_MISS)
-    options.ceres.solver_options.max_num_iterations = config.iterations
-    options.ceres.solver_options.num_threads = 1
-    return options
-
-
-def _firmness(run: FinishedRun, frames: list[int]) -> Float[Tensor, "n"]:
-    """Stage 3's sigmas of places; a camera that it held fixed is no firmer than a tenth of the usual."""
-    sigma = run.result.sigma[torch.tensor(frames), 0]
-    return sigma.clamp(min=0.1 * float(sigma.median()))
-
-
-def _held(run: FinishedRun, image: Any, frame: int, sigma: float) -> Any:
-    """Where Stage 3 has a camera, and how firmly: what bends slowly over the whole map it knows better."""
-    import pycolmap
-
-    place = run.result.cam_from_world[frame].centre.numpy()
-    return pycolmap.PosePrior(
-        pose_prior_id=image.image_id, position=place, position_covariance=sigma**2 * np.eye(3),
-        corr_data_id=image.data_id,
-        coordinate_system=pycolmap.PosePriorCoordinateSystem.CARTESIAN,
-    )  # fmt: skip
-
-
-def _read(
-    model: Any, frame_of: dict[int, int], before: dict[int, np.ndarray], after: dict[int, np.ndarray]
-) -> Polished:
-    """The cameras at the scale they had: the median depth of all frames is kept."""
-    ratio = np.array([np.median(after[i] / before[i]) if len(before[i]) else 1.0 for i in frame_of])
-    scale = float(np.median(ratio))
-    pose = torch.from_numpy(np.array([model.images[i].cam_from_world().matrix() for i in frame_of]))
-    cameras = SE3.from_matrix(pose)
-    cameras = SE3(cameras.rotation, cameras.translation / scale)
-    lenses = torch.tensor(
-        [pinhole(model.cameras[model.images[i].camera_id]) for i in frame_of], dtype=torch.float64
-    )
-    return Polished(torch.tensor(list(frame_of.values())), cameras, lenses, torch.from_numpy(ratio / scale))
 
 
 def apply(saved: SavedRun, found: Polished) -> SavedRun:
@@ -279,15 +169,13 @@ def _nearest(frame: Int[Tensor, "n"], count: int) -> Int[Tensor, "F"]:
     return torch.where((every - frame[before]).abs() <= (frame[after] - every).abs(), before, after)
 
 
-def held_back_error(saved: SavedRun, tracks: Tracks, held: Bool[Tensor, "T"]) -> float:
-    """Median pixels by which tracks miss the points that a run's cameras make of them."""
-    result, frame = saved.result, tracks.frame[held]
-    _, point = torch.unique(tracks.point[held], return_inverse=True)
-    camera, intrinsics, pixel = result.cam_from_world[frame], result.intrinsics[frame], tracks.pixel[held]
-    position = _nearest_to_rays(point, camera, bearing(pixel, intrinsics))
-    shown, z = project_with_depth(camera.act(position[point]), intrinsics)
-    error = (shown - pixel).norm(dim=-1)
-    return float(torch.where(z > 0, error, torch.inf).median()) if len(error) else float("inf")
+def misses(saved: SavedRun, tracks: Tracks) -> Float[Tensor, "T 2"]:
+    """Pixels by which tracks miss the points that a run's cameras make of them; infinite behind a camera."""
+    result, frame = saved.result, tracks.frame
+    camera, intrinsics = result.cam_from_world[frame], result.intrinsics[frame]
+    position = _nearest_to_rays(tracks.point, camera, bearing(tracks.pixel, intrinsics))
+    shown, z = project_with_depth(camera.act(position[tracks.point]), intrinsics)
+    return torch.where((z > 0)[:, None], tracks.pixel - shown, torch.inf)
 
 
 def _nearest_to_rays(point: Int[Tensor, "T"], camera: SE3, ray: Float[Tensor, "T 3"]) -> Float[Tensor, "P 3"]:
