@@ -237,7 +237,7 @@ the median error is the middle one of the worlds'.
 
 def _middle(rows: list[dict[str, Any]], kind: str) -> float:
     """Median over the worlds of their median errors: one pair that is wrong as a whole says nothing."""
-    return median(r["median px"] for r in rows if r["kind"] == kind and r["scene"] in WORLDS)
+    return float(median(r["median px"] for r in rows if r["kind"] == kind and r["scene"] in WORLDS))
 
 
 def render(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.outputs import OutputConfig, forget_outputs, write_outputs
 from geoweaver.polishing import VERSION as POLISH_VERSION
-from geoweaver.polishing import PolishConfig, polish_run
+from geoweaver.polishing import polish_run
 from geoweaver.priors import find_prior
 from geoweaver.priors.lens import LensConfig
 from geoweaver.scale import KnownScale
@@ -40,6 +40,7 @@ from geoweaver.stages import (
 )
 from geoweaver.store import NOT_IN_KEY, PriorStore, Store, artifact_key, cached_noun, digest_of
 from geoweaver.straightening import straighten
+from geoweaver.track_adjustment import PolishConfig
 from geoweaver.weave import WeaveConfig, weave
 
 log = logging.getLogger(__name__)

@@ -12,11 +12,12 @@ from geoweaver.datatypes import Frames
 from geoweaver.export.tracks import Tracks
 from geoweaver.finished import SavedRun
 from geoweaver.geometry import SE3
-from geoweaver.polishing import NAME, PolishConfig, Polished, apply, doubted, polish_run
-from geoweaver.polishing import adjust as really_adjust
+from geoweaver.polishing import NAME, apply, doubted, polish_run
 from geoweaver.results import FinishedRun
 from geoweaver.slight_motion import slight_motion
 from geoweaver.store import Store, restore
+from geoweaver.track_adjustment import PolishConfig, Polished
+from geoweaver.track_adjustment import adjust as really_adjust
 
 pytestmark = pytest.mark.slow
 

@@ -101,10 +101,10 @@ def make_config(options: Options) -> "Config":
     from geoweaver.frames import FramesConfig, KeyframeConfig
     from geoweaver.outputs import OutputConfig
     from geoweaver.pipeline import Config
-    from geoweaver.polishing import PolishConfig
     from geoweaver.priors.lens import LensConfig
     from geoweaver.quality import with_quality
     from geoweaver.scale import parse_scale
+    from geoweaver.track_adjustment import PolishConfig
 
     frames = FramesConfig(
         options.intrinsics, options.masks, options.timestamps, options.frames,

@@ -1,7 +1,6 @@
 """Local features and frame descriptors: computed once per frame, used by whoever needs them."""
 
 from geoweaver.features.frame_features import FrameFeatures, compute_features, features_digest
-from geoweaver.features.nearest import mutual_nearest
 from geoweaver.features.retrieval import RETRIEVERS, Retriever, VladRetriever, find_retriever
 from geoweaver.features.salad import SaladRetriever
 from geoweaver.features.sift import FeatureConfig, extract_features, no_features, root_sift
@@ -28,7 +27,6 @@ __all__ = [
     "find_retriever",
     "global_descriptors",
     "learn_words",
-    "mutual_nearest",
     "no_features",
     "root_sift",
     "vlad",

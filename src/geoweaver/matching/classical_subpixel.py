@@ -44,7 +44,8 @@ def settle(
     from scipy.ndimage import spline_filter
 
     own = grey_i.astype(np.float32)
-    slopes = np.stack(np.gradient(own)[::-1])
+    down, right = np.gradient(own)
+    slopes = np.stack([right, down])
     spline = spline_filter(grey_j, order=3, mode="mirror", output=np.float32)
     settled = pixel_j.copy()
     _settle(own, slopes, spline, np.round(pixel_i).astype(np.int64), np.ascontiguousarray(shape), settled)

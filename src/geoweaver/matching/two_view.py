@@ -11,7 +11,7 @@ from torch import Tensor
 
 from geoweaver.datatypes import Features
 from geoweaver.errors import ConfigError
-from geoweaver.features.nearest import mutual_nearest
+from geoweaver.nearest import mutual_nearest
 
 Array = NDArray[np.float64]
 ReadFeatures = Callable[[int], Features]

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 
 from geoweaver.datatypes import Features
 from geoweaver.engine import map_in_threads
-from geoweaver.features.nearest import mutual_nearest
+from geoweaver.nearest import mutual_nearest
 
 OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Distances in the sequence at which frames are matched: dense near by, then doubling."""
