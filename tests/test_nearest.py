@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geoweaver.features import mutual_nearest, nearest
+from geoweaver import nearest
+from geoweaver.nearest import mutual_nearest
 
 
 def brute_force(first: np.ndarray, second: np.ndarray, ratio: float, farthest: float) -> list[list[int]]:
