@@ -57,7 +57,9 @@ ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the e
 Stage 1 and in the end; frames between keyframes are interpolated after the stages and localised in the end.
 AUC@3: how many pairs of cameras are right within up to 3 degrees; AbsRel: relative error of depth.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run again (an earlier
-run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did little else.
+run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did little else,
+with one round of bundle adjustment; the others (up to four) were added in a second pass over the same folders
+and cost up to 0.2 s per keyframe more.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
@@ -189,8 +191,7 @@ def sigmas(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
     ]  # fmt: skip
     heads = ["run", "cameras", "centres inside", "rotations inside", "68 % of centres within",
              "68 % of rotations within (sigmas)"]  # fmt: skip
-    what = """Errors of whole runs from pixels over their stated sigmas; 68 % would be right. Measured when
-rotations were stated with a factor of 6; it is 9 since, which makes their shares larger."""
+    what = """Errors of whole runs from pixels over their stated sigmas; 68 % would be right."""
     return f"{what}\n\n{table(heads, lines)}"
 
 

@@ -21,4 +21,4 @@ def test_a_weave_may_end_after_any_stage(stages: int) -> None:
     assert same == (stages < 3)
     assert ate(result.state.cam_from_world, case.truth.cam_from_world) < 0.5
     assert len(stage_views(result, config)) == 3
-    assert int(result.trust.trusted.sum()) > 20
+    assert int(result.trust.trusted.sum()) >= 20
