@@ -59,7 +59,7 @@ AUC@3: how many pairs of cameras are right within up to 3 degrees; AbsRel: relat
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run again (an earlier
 run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did little else
 (street_loop_uncalibrated: beside the whole test suite), with one round of bundle adjustment; others (up to
-four) were added in a second pass over the same folders and cost up to 0.2 s per keyframe more.
+four) were added in a second pass over the same folders and were not timed on quiet cores.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
