@@ -57,7 +57,7 @@ def simulated_tables(sequence: str, chunks: int, chunk_size: int, per_edge: int)
         simulated.graph,
         simulated.matches,
         lambda k: priors[k],
-        frames,
+        torch.zeros(frames, dtype=torch.long),
         SamplingConfig(),
         0,
     )

@@ -22,6 +22,7 @@ from geoweaver.frames.kept import KeptPixels
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import resize_intrinsics
 from geoweaver.geometry.grid import field_over_image
+from geoweaver.lens_field import LensFields
 from geoweaver.placement import place_frames, placed_by_prior
 from geoweaver.results import DepthMap, FinishedRun, StageView
 from geoweaver.stage_views import stage_views
@@ -61,6 +62,8 @@ class SavedRun:
     first_edge: tuple[int, ...]
     depth_bend: Float[Tensor, "F r c"] | None = None
     """Log of a factor on the prior's depth, at nodes over the image."""
+    lenses: LensFields | None = None
+    """What the lenses' models leave, as far as it is known; the cameras are those of straightened pixels."""
 
 
 def save_run(

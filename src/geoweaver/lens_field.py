@@ -28,14 +28,14 @@ class LensFields:
 
     def straight(self, pixel: Float[Tensor, "n 2"], camera: Int[Tensor, "n"]) -> Float[Tensor, "n 2"]:
         """Where a lens that is as its model says would have shown the same."""
-        at = 2 * pixel / torch.tensor(self.size, dtype=pixel.dtype) - 1
+        at = 2 * pixel.double() / torch.tensor(self.size, dtype=torch.float64) - 1
         moved = pixel.clone()
         for group, field in enumerate(self.offset):
             mine = camera == group
             read = torch.nn.functional.grid_sample(
                 field[None], at[mine][None, None], padding_mode="border", align_corners=False
             )
-            moved[mine] -= read[0, :, 0].T
+            moved[mine] -= read[0, :, 0].T.to(pixel.dtype)
         return moved
 
     def stepped(

@@ -22,6 +22,7 @@ from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, re
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.frames.chunks import check_chunk_size
 from geoweaver.graph import GraphConfig
+from geoweaver.lens_field import LensFields
 from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.outputs import OutputConfig, forget_outputs, write_outputs
@@ -46,7 +47,7 @@ from geoweaver.weave import WeaveConfig, weave
 log = logging.getLogger(__name__)
 MOST_NOTES = 5
 """Notes on the input that are logged; run.json has all of them."""
-VERSION = 9
+VERSION = 10
 """Goes up when the weave makes something else of the same input."""
 
 
@@ -118,10 +119,15 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         crew, workers = _engine(config, prior), _workers(config, prior)
         priors = chunk_priors(frames, features, chunks, store, crew, prior, config.prior, workers)
         clock.lap("priors")
-        woven, key = _weave(frames, graph, matches, priors, config, store)
-        clock.lap("weave")
-        woven, key = _polish(frames, woven, key, config, store)
-        clock.lap("polish")
+        lenses = None
+        for turn in ("", "second "):
+            woven, key = _weave(frames, graph, matches, priors, lenses, config, store)
+            clock.lap(f"{turn}weave")
+            woven, key = _polish(frames, woven, key, config, store)
+            clock.lap(f"{turn}polish")
+            lenses = woven.lenses
+            if lenses is None or not config.polish.again:
+                break
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")
         settings = replace(config, frames=config.frames.found_from_anywhere())
@@ -184,10 +190,11 @@ def _workers(config: Config, part: object = None) -> int:
 
 
 def _weave(
-    frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, config: Config, store: Store
-) -> tuple[SavedRun, str]:
+    frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, lenses: LensFields | None,
+    config: Config, store: Store,
+) -> tuple[SavedRun, str]:  # fmt: skip
     """Test-Time Adaptation, and what is kept of it."""
-    key = weave_key(frames, graph, matches, priors, config)
+    key = weave_key(frames, graph, matches, priors, lenses, config)
 
     def compute() -> SavedRun:
         observations = gather_observations(priors, frames.size)
@@ -195,20 +202,22 @@ def _weave(
         with stage_progress("weave", None):
             woven = weave(
                 observations, graph, matches.load(), priors.read, frames.camera, calibrated,
-                config.weave, config.seed,
+                config.weave, config.seed, lenses,
             )  # fmt: skip
-        return save_run(frames, graph, woven, config.weave, priors, matches.places, matches.first_edge)
+        saved = save_run(frames, graph, woven, config.weave, priors, matches.places, matches.first_edge)
+        return replace(saved, lenses=lenses)
 
     return cached_noun(store, SavedRun, "weave", "run", key, compute)[0], key
 
 
 def weave_key(
-    frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, config: Config
-) -> str:
+    frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, lenses: LensFields | None,
+    config: Config,
+) -> str:  # fmt: skip
     """Changes with all that the kept run is made from."""
     # digests stand for pixels and masks
     told = replace(frames, pixels=None, masks=None, notes=())
-    inputs = [digest_of(part) for part in (told, graph, matches.places, priors.places)]
+    inputs = [digest_of(part) for part in (told, graph, matches.places, priors.places, lenses)]
     return artifact_key("weave", VERSION, [config.weave, config.seed], inputs)
 
 

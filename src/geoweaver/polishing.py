@@ -24,7 +24,7 @@ from geoweaver.store import PriorStore, Store
 from geoweaver.track_adjustment import PolishConfig, Polished, adjust
 from geoweaver.track_model import FEWEST
 
-VERSION = 9
+VERSION = 10
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -58,13 +58,16 @@ def _polished(
     if int((~held).sum()) < FEWEST * len(rows):
         return saved, StageReport(NAME, notes=("left out: too few tracks",))
     doubts = slight_motion(saved.result, tracks, all(camera.calibrated for camera in saved.cameras))
-    end = _in_rounds(run, saved, tracks, held, config)
-    before = float(misses(saved, tracks)[held].norm(dim=-1).median())
+    begin = saved.lenses or no_fields(len(saved.cameras), saved.result.size)
+    end = _in_rounds(run, saved, tracks, held, begin, config)
+    shown = replace(tracks, pixel=begin.straight(tracks.pixel, saved.camera[tracks.frame]))
+    before = float(misses(saved, shown)[held].norm(dim=-1).median())
     if not end.miss < _WORSE * before:
         note = f"undone: tracks held back miss by {end.miss:.2f} px rather than {before:.2f}"
         return saved, StageReport(NAME, notes=(note,), doubts=doubts)
     sigma = doubted(saved, end.moved, end.found.frame)
-    moved = replace(end.moved, result=replace(end.moved.result, sigma=sigma))
+    lenses = end.fields if bool(end.fields.offset.any()) else None
+    moved = replace(end.moved, result=replace(end.moved.result, sigma=sigma), lenses=lenses)
     note = f"tracks held back miss by {end.miss:.2f} px, before by {before:.2f}"
     notes = (note, *_lens_notes(frames, saved, moved), *end.fields.notes())
     return moved, StageReport(NAME, notes=notes, median_px=end.miss, doubts=doubts)
@@ -82,11 +85,11 @@ class _Round:
 
 
 def _in_rounds(
-    run: FinishedRun, saved: SavedRun, tracks: Tracks, held: Bool[Tensor, "T"], config: PolishConfig
-) -> _Round:
+    run: FinishedRun, saved: SavedRun, tracks: Tracks, held: Bool[Tensor, "T"], fields: LensFields,
+    config: PolishConfig,
+) -> _Round:  # fmt: skip
     """Adjust anew with what tracks missed by alike as the lens's, as long as those held back miss less."""
     camera = saved.camera[tracks.frame]
-    fields = no_fields(len(saved.cameras), saved.result.size)
     best: _Round | None = None
     for _ in range(config.rounds + 1):
         shown = replace(tracks, pixel=fields.straight(tracks.pixel, camera))

@@ -33,6 +33,7 @@ from geoweaver.datatypes import (
     ViewGraph,
 )
 from geoweaver.errors import DegenerateError
+from geoweaver.lens_field import LensFields
 from geoweaver.matching import (
     SamplingConfig,
     SamplingReport,
@@ -117,10 +118,11 @@ def weave(
     calibrated: bool,
     config: WeaveConfig,
     seed: int = 0,
+    lenses: LensFields | None = None,
 ) -> Woven:
-    """Stages 1 to 3 of the paper on one sequence."""
+    """Stages 1 to 3 of the paper on one sequence; matches are straightened where lenses bend them."""
     _require_cameras(observations)
-    tables = make_tables(observations, graph, matches, read, len(group), config.sampling, seed)
+    tables = make_tables(observations, graph, matches, read, group, config.sampling, seed, lenses)
     local = tables.observations
 
     stage1, _, report1 = initialise_chunks(tables.crossing, local, graph.kind, config.links, seed)
@@ -170,16 +172,17 @@ def make_tables(
     graph: ViewGraph,
     matches: Matches,
     read: Callable[[int], ChunkPrior],
-    frames: int,
+    group: Int[Tensor, "F"],
     config: SamplingConfig,
     seed: int,
+    lenses: LensFields | None = None,
 ) -> Tables:
     """Matches read at the observations that each stage needs, sampled, in units of their chunks."""
     generator = torch.Generator().manual_seed(seed)
     crossing, report_chunks = build_table(
         chunk_pairs(graph, observations), matches, observations, read, config, generator, "chunks"
     )
-    canonical = canonical_observation(observations, frames)
+    canonical = canonical_observation(observations, len(group))
     inner, report_frames = build_table(
         frame_pairs(graph, observations, canonical), matches, observations, read, config, generator, "frames"
     )
@@ -187,9 +190,24 @@ def make_tables(
         *(torch.cat([getattr(crossing, n), getattr(inner, n)]) for n in Correspondences.__dataclass_fields__)
     )
     units = chunk_units(both, observations)
+    if lenses is not None:
+        # depth was read where the image shows it
+        crossing, inner = (_straightened(t, observations, group, lenses) for t in (crossing, inner))
     crossing, local = in_units(crossing, observations, units)
     inner, _ = in_units(inner, observations, units)
     return Tables(group_pairs(crossing), inner, local, canonical, units, (report_chunks, report_frames))
+
+
+def _straightened(
+    table: Correspondences, observations: Observations, group: Int[Tensor, "F"], lenses: LensFields
+) -> Correspondences:
+    """Matches where lenses that are as their models say would have shown them."""
+    camera = group[observations.frame]
+    return replace(
+        table,
+        pixel_i=lenses.straight(table.pixel_i, camera[table.observation_i]),
+        pixel_j=lenses.straight(table.pixel_j, camera[table.observation_j]),
+    )
 
 
 def _refine(

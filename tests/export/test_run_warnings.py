@@ -34,6 +34,12 @@ def test_the_weaves_own_stages_stand_behind_it() -> None:
     assert [stage["name"] for stage in _stages(parts[:1], [StageReport("a")])] == ["priors", "a"]
 
 
+def test_reports_are_of_the_second_turn_where_there_is_one() -> None:
+    parts = [Lap(name, 1.0, None, ()) for name in ("weave", "polish", "second weave", "second polish")]
+    listed = [stage["name"] for stage in _stages(parts, [StageReport("a"), StageReport("bundle adjustment")])]
+    assert listed == ["weave", "polish", "second weave", "a", "second polish", "bundle adjustment"]
+
+
 def test_bundle_adjustment_stands_behind_the_polish() -> None:
     parts = [Lap(name, 1.0, None, ()) for name in ("weave", "polish", "exports")]
     reports = [StageReport("fine refinement"), StageReport("bundle adjustment")]

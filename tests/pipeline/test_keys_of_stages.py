@@ -12,6 +12,7 @@ from geoweaver.datatypes import Camera, Chunk, ChunkPrior, Features, Frames, Vie
 from geoweaver.engine import LocalEngine
 from geoweaver.features import FrameFeatures, VladRetriever, no_features
 from geoweaver.graph import GraphConfig
+from geoweaver.lens_field import no_fields
 from geoweaver.pipeline import Config, weave_key
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.stages import MatchShards, chunk_priors, cut_chunks, view_graph
@@ -46,8 +47,9 @@ def key(store: Store, frames: Frames = FRAMES, graph: ViewGraph = GRAPH, **chang
     priors = changed.get("priors", (("chunk-0", "b", 0),))
     shards = MatchShards(store, matches, (0,))
     return weave_key(
-        frames, graph, shards, PriorStore(store, "priors", priors), changed.get("config", Config())
-    )
+        frames, graph, shards, PriorStore(store, "priors", priors), changed.get("lenses"),
+        changed.get("config", Config()),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -67,6 +69,7 @@ def test_the_weave_depends_on_its_other_inputs(store: Store) -> None:
         key(store, graph=replace(GRAPH, edges=torch.tensor([[0, 1], [1, 3]]))),
         key(store, matches=(("shard-0", "c"),)),
         key(store, priors=(("chunk-0", "b", 1),)),
+        key(store, lenses=no_fields(1, FRAMES.size)),
         key(store, config=Config(seed=1)),
     ]
     assert len(set(keys)) == len(keys)

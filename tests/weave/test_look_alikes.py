@@ -13,8 +13,8 @@ from tests.weave.tiny import Tiny, tiny
 
 
 def tables_of(case: Tiny) -> Tables:
-    read, frames = case.priors.__getitem__, len(case.truth)
-    return make_tables(case.observations, case.graph, case.matches, read, frames, SamplingConfig(), 0)
+    read, group = case.priors.__getitem__, torch.zeros(len(case.truth), dtype=torch.long)
+    return make_tables(case.observations, case.graph, case.matches, read, group, SamplingConfig(), 0)
 
 
 def first_link(matches: PairMatches, tables: Tables, kind: torch.Tensor) -> Link:
