@@ -34,6 +34,8 @@ _WORSE = 1.1
 """How much more they may miss: they were chosen by the cameras of before, and favour them."""
 _BETTER = 0.998
 """How much less they must miss for another round to count."""
+_CHANCE = 3.0
+"""Sigmas of what chance does to the votes of tracks, beyond which they tell something."""
 log = logging.getLogger(__name__)
 
 
@@ -80,8 +82,13 @@ class _Round:
     found: Polished
     moved: SavedRun
     fields: LensFields
-    miss: float
-    """Median pixels by which tracks that were held back miss."""
+    left: Float[Tensor, "h"]
+    """Pixels by which tracks that were held back miss."""
+
+    @property
+    def miss(self) -> float:
+        """The usual one."""
+        return float(self.left.median())
 
 
 def _in_rounds(
@@ -96,13 +103,24 @@ def _in_rounds(
         found = adjust(run, shown, ~held, config)
         moved = apply(saved, found)
         miss = misses(moved, shown)
-        now = _Round(found, moved, fields, float(miss[held].norm(dim=-1).median()))
-        if best is not None and not now.miss < _BETTER * best.miss:
+        now = _Round(found, moved, fields, miss[held].norm(dim=-1))
+        if best is not None and not better(best.left, now.left, tracks.point[held]):
             break
         best = now
         fields = fields.stepped(tracks.pixel[~held], camera[~held], miss[~held])
     assert best is not None
     return best
+
+
+def better(before: Float[Tensor, "h"], after: Float[Tensor, "h"], point: Int[Tensor, "h"]) -> bool:
+    """Whether tracks miss less, and more of them than chance would have it."""
+    vote = torch.sign(before - after).nan_to_num()
+    point = torch.unique(point, return_inverse=True)[1]
+    # the views of one track are not independent: together they have one vote
+    vote = torch.zeros(int(point.max()) + 1, dtype=vote.dtype).index_add_(0, point, vote)
+    vote = vote / torch.bincount(point)
+    chance = float(vote.std()) / len(vote) ** 0.5
+    return bool(after.median() < _BETTER * before.median()) and float(vote.mean()) > _CHANCE * chance
 
 
 def _lens_notes(frames: Frames, saved: SavedRun, moved: SavedRun) -> list[str]:

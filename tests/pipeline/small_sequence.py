@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from geoweaver.frames import FramesConfig
+from geoweaver.outputs import OutputConfig
+from geoweaver.pipeline import Config
 from geoweaver.synth.clips import ClipOptions, make_clip
 from geoweaver.synth.sequence import Output, write_sequence
 from geoweaver.synth.world import build_world
@@ -20,6 +24,11 @@ def write_small(folder: Path, images: str = "jpg", frames: int = FRAMES) -> Path
     )
     write_sequence(clip, folder, Output(images=images, depth_every=4))  # type: ignore[arg-type]
     return folder
+
+
+def small_config(**changed: Any) -> Config:
+    """What OPTIONS say, cameras only."""
+    return Config(frames=FramesConfig(max_size=192), workers=1, outputs=OutputConfig("cameras"), **changed)
 
 
 def command(*arguments: str | Path) -> list[str]:
