@@ -59,6 +59,11 @@ class LensFields:
         ]
 
 
+def same_fields(one: LensFields | None, two: LensFields | None) -> bool:
+    """Whether two findings about the lenses are one."""
+    return one is two or (one is not None and two is not None and torch.equal(one.offset, two.offset))
+
+
 def no_fields(cameras: int, size: tuple[int, int]) -> LensFields:
     """Lenses that are as their models say."""
     cells = [max(2, round(NODES * side / max(size))) for side in size]

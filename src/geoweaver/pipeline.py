@@ -22,12 +22,12 @@ from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, re
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.frames.chunks import check_chunk_size
 from geoweaver.graph import GraphConfig
-from geoweaver.lens_field import LensFields
+from geoweaver.lens_field import LensFields, same_fields
 from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.outputs import OutputConfig, forget_outputs, write_outputs
 from geoweaver.polishing import VERSION as POLISH_VERSION
-from geoweaver.polishing import polish_run
+from geoweaver.polishing import left_over, polish_run
 from geoweaver.priors import find_prior
 from geoweaver.priors.lens import LensConfig
 from geoweaver.scale import KnownScale
@@ -47,6 +47,8 @@ from geoweaver.weave import WeaveConfig, weave
 log = logging.getLogger(__name__)
 MOST_NOTES = 5
 """Notes on the input that are logged; run.json has all of them."""
+TURNS = ("second", "third")
+"""Of the stages, on matches that are straighter every time."""
 VERSION = 10
 """Goes up when the weave makes something else of the same input."""
 
@@ -119,14 +121,22 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         crew, workers = _engine(config, prior), _workers(config, prior)
         priors = chunk_priors(frames, features, chunks, store, crew, prior, config.prior, workers)
         clock.lap("priors")
-        lenses = None
-        for turn in ("", "second "):
-            woven, key = _weave(frames, graph, matches, priors, lenses, config, store)
-            clock.lap(f"{turn}weave")
-            woven, key = _polish(frames, woven, key, config, store)
-            clock.lap(f"{turn}polish")
-            lenses = woven.lenses
-            if lenses is None or not config.polish.again:
+        woven, key = _weave(frames, graph, matches, priors, None, config, store)
+        clock.lap("weave")
+        woven, key = _polish(frames, woven, key, config, store)
+        clock.lap("polish")
+        for turn in TURNS[: config.polish.again]:
+            if woven.lenses is None:
+                break
+            again, own = _weave(frames, graph, matches, priors, woven.lenses, config, store)
+            clock.lap(f"{turn} weave")
+            again, own = _polish(frames, again, own, config, store)
+            clock.lap(f"{turn} polish")
+            if not left_over(again) < left_over(woven):
+                break
+            settled = same_fields(again.lenses, woven.lenses)
+            woven, key = again, own
+            if settled:
                 break
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between")

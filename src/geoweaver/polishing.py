@@ -1,6 +1,7 @@
 """The last step on cameras: bundle adjustment of tracks, whose points no depth map holds."""
 
 import logging
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -32,10 +33,8 @@ _HELD_BACK = 5
 _FEWEST_CAMERAS = 3
 _WORSE = 1.1
 """How much more they may miss: they were chosen by the cameras of before, and favour them."""
-_BETTER = 0.998
-"""How much less they must miss for another round to count."""
 _CHANCE = 3.0
-"""Sigmas of what chance does to the votes of tracks, beyond which they tell something."""
+"""Sigmas of what chance does to the votes of tracks, beyond which another round counts."""
 log = logging.getLogger(__name__)
 
 
@@ -46,6 +45,12 @@ def polish_run(frames: Frames, saved: SavedRun, config: PolishConfig, store: Sto
     report = replace(report, seconds=perf_counter() - began)
     log.info("%s: %s", NAME, "; ".join(report.notes))
     return replace(polished, result=replace(polished.result, reports=(*saved.result.reports, report)))
+
+
+def left_over(run: SavedRun) -> float:
+    """Pixels by which held-back tracks miss in a run that was polished; infinite where it was not."""
+    told = [report.median_px for report in run.result.reports if report.name == NAME]
+    return told[-1] if told and math.isfinite(told[-1]) else math.inf
 
 
 def _polished(
@@ -120,7 +125,7 @@ def better(before: Float[Tensor, "h"], after: Float[Tensor, "h"], point: Int[Ten
     vote = torch.zeros(int(point.max()) + 1, dtype=vote.dtype).index_add_(0, point, vote)
     vote = vote / torch.bincount(point)
     chance = float(vote.std()) / len(vote) ** 0.5
-    return bool(after.median() < _BETTER * before.median()) and float(vote.mean()) > _CHANCE * chance
+    return bool(after.median() < before.median()) and float(vote.mean()) > _CHANCE * chance
 
 
 def _lens_notes(frames: Frames, saved: SavedRun, moved: SavedRun) -> list[str]:

@@ -34,8 +34,8 @@ class PolishConfig:
     """Sigmas of Stage 3 within which it holds every camera's place."""
     rounds: int = 4
     """Of adjusting anew without what a lens's model leaves, at the most; 0: lenses are as models say."""
-    again: bool = True
-    """Where a lens is found not to be as its model says, the stages run once more on straightened matches."""
+    again: int = 2
+    """Times that all stages run anew on straightened matches, at the most, while lenses prove to be off."""
     iterations: int = 50
     """At the most."""
 

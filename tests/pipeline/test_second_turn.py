@@ -25,13 +25,13 @@ def test_a_lens_that_is_as_its_model_says_needs_one_turn(finished: Path) -> None
     assert turns(finished) == ["weave", "polish"]
 
 
-def test_a_lens_that_is_not_needs_two(
+def test_a_lens_that_is_not_needs_more(
     finished: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # every round counts, so that even the chance misses of a perfect lens are taken for the lens's
     monkeypatch.setattr("geoweaver.polishing.better", lambda before, after, point: True)
     shutil.copytree(finished, tmp_path / "run")
-    config = small_config(polish=PolishConfig(rounds=1))
+    config = small_config(polish=PolishConfig(rounds=1, again=1))
     first = reconstruct(small / "images", tmp_path / "run", config)
     assert turns(tmp_path / "run") == ["weave", "polish", "second weave", "second polish"]
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "run/work").rglob("*.safetensors")}
@@ -39,7 +39,7 @@ def test_a_lens_that_is_not_needs_two(
     assert (again.cam_from_world.translation == first.cam_from_world.translation).all()
     assert kept == {path: path.stat().st_mtime_ns for path in (tmp_path / "run/work").rglob("*.safetensors")}
     once = reconstruct(
-        small / "images", tmp_path / "run", small_config(polish=PolishConfig(rounds=1, again=False))
+        small / "images", tmp_path / "run", small_config(polish=PolishConfig(rounds=1, again=0))
     )
     assert turns(tmp_path / "run") == ["weave", "polish"]
     assert (once.cam_from_world.translation != first.cam_from_world.translation).any()

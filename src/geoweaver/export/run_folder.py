@@ -136,18 +136,16 @@ def _doubts(reports: Sequence[StageReport]) -> list[str]:
 
 _PART_OF = {"bundle adjustment": "polish"}
 """The part that a report is of, where that is not the weave."""
-_TWICE = "second "
 
 
 def _stages(parts: Sequence[Part], reports: Sequence[StageReport]) -> list[dict[str, Any]]:
     """The parts in the order of the run; reports from inside one stand behind it, being part of its time."""
     listed: list[dict[str, Any]] = []
     left = list(reports)
-    # where stages ran twice, the reports are the second turn's
-    again = {part.name.removeprefix(_TWICE) for part in parts if part.name.startswith(_TWICE)}
+    # where stages ran in turns (weave, second weave), the reports are the last turn's
+    last = {part.name.split()[-1]: part for part in parts}
     for part in parts:
-        kind = "" if part.name in again else part.name.removeprefix(_TWICE)
-        own = [report for report in left if _PART_OF.get(report.name, "weave") == kind]
+        own = [report for report in left if last.get(_PART_OF.get(report.name, "weave")) is part]
         left = [report for report in left if report not in own]
         listed += [_part(part), *map(_stage, own)]
     return [*listed, *map(_stage, left)]
