@@ -113,5 +113,5 @@ def pair_estimate(g: PairGeometry) -> tuple[Any, ...]:
     return tuple(np.ascontiguousarray(c.double().numpy()) for c in columns)
 
 
-def kernel_settings(kernel: Kernel) -> Any:
-    return np.array([kernel.limit, kernel.step / 2, kernel.beta, float(kernel.mapping == "log1p")])
+def kernel_settings(kernel: Kernel) -> tuple[float, float, float, float]:
+    return kernel.limit, kernel.step / 2, kernel.beta, float(kernel.mapping == "log1p")
