@@ -25,7 +25,7 @@ from geoweaver.store import PriorStore, Store
 from geoweaver.track_adjustment import PolishConfig, Polished, adjust
 from geoweaver.track_model import FEWEST
 
-VERSION = 10
+VERSION = 11
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -89,6 +89,8 @@ class _Round:
     fields: LensFields
     left: Float[Tensor, "h"]
     """Pixels by which tracks that were held back miss."""
+    next: LensFields
+    """The fields with what the others still miss by."""
 
     @property
     def miss(self) -> float:
@@ -101,19 +103,26 @@ def _in_rounds(
     config: PolishConfig,
 ) -> _Round:  # fmt: skip
     """Adjust anew with what tracks missed by alike as the lens's, as long as those held back miss less."""
-    camera = saved.camera[tracks.frame]
-    best: _Round | None = None
-    for _ in range(config.rounds + 1):
+    camera, judges = saved.camera[tracks.frame], tracks.point[held]
+
+    def adjusted(fields: LensFields, settle: bool) -> _Round:
         shown = replace(tracks, pixel=fields.straight(tracks.pixel, camera))
-        found = adjust(run, shown, ~held, config)
+        found = adjust(run, shown, ~held, config, settle)
         moved = apply(saved, found)
         miss = misses(moved, shown)
-        now = _Round(found, moved, fields, miss[held].norm(dim=-1))
-        if best is not None and not better(best.left, now.left, tracks.point[held]):
+        step = fields.stepped(tracks.pixel[~held], camera[~held], miss[~held])
+        return _Round(found, moved, fields, miss[held].norm(dim=-1), step)
+
+    best, settle = adjusted(fields, settle=False), False
+    if not all(group.calibrated for group in saved.cameras):
+        free = adjusted(fields, settle=True)
+        if better(best.left, free.left, judges):
+            best, settle = free, True
+    for _ in range(config.rounds):
+        now = adjusted(best.next, settle)
+        if not better(best.left, now.left, judges):
             break
         best = now
-        fields = fields.stepped(tracks.pixel[~held], camera[~held], miss[~held])
-    assert best is not None
     return best
 
 
