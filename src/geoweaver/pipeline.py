@@ -27,7 +27,7 @@ from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.outputs import OutputConfig, forget_outputs, write_outputs
 from geoweaver.polishing import VERSION as POLISH_VERSION
-from geoweaver.polishing import left_over, polish_run
+from geoweaver.polishing import polish_run, worse
 from geoweaver.priors import find_prior
 from geoweaver.priors.lens import LensConfig
 from geoweaver.scale import KnownScale
@@ -132,7 +132,7 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
             clock.lap(f"{turn} weave")
             again, own = _polish(frames, again, own, config, store)
             clock.lap(f"{turn} polish")
-            if not left_over(again) < left_over(woven):
+            if worse(again, woven):
                 break
             settled = same_fields(again.lenses, woven.lenses)
             woven, key = again, own

@@ -47,7 +47,12 @@ def polish_run(frames: Frames, saved: SavedRun, config: PolishConfig, store: Sto
     return replace(polished, result=replace(polished.result, reports=(*saved.result.reports, report)))
 
 
-def left_over(run: SavedRun) -> float:
+def worse(after: SavedRun, before: SavedRun) -> bool:
+    """Whether another turn of the stages ended worse: each is judged by tracks that its own cameras chose."""
+    return not _left_over(after) < _WORSE * _left_over(before)
+
+
+def _left_over(run: SavedRun) -> float:
     """Pixels by which held-back tracks miss in a run that was polished; infinite where it was not."""
     told = [report.median_px for report in run.result.reports if report.name == NAME]
     return told[-1] if told and math.isfinite(told[-1]) else math.inf
