@@ -46,7 +46,7 @@ from geoweaver.weave import WeaveConfig, weave
 log = logging.getLogger(__name__)
 MOST_NOTES = 5
 """Notes on the input that are logged; run.json has all of them."""
-VERSION = 9
+VERSION = 10
 """Goes up when the weave makes something else of the same input."""
 
 
