@@ -4,7 +4,7 @@ from functools import cache
 
 import torch
 
-from geoweaver.assembly.tears import TearConfig, gather_evidence, torn_frames
+from geoweaver.assembly.tears import Evidence, TearConfig, gather_evidence, torn_frames
 from geoweaver.datatypes import EdgeKind
 from geoweaver.geometry import SE3
 from tests.weave.tiny import Tiny, tiny
@@ -58,6 +58,18 @@ def test_frames_that_nothing_ties_to_the_others_are_not_joined_to_them() -> None
     edges = walk().graph.edges
     across = (edges < 15).any(1) & (edges >= 15).any(1)
     assert torn(walk().truth.cam_from_world, keep=~across) == list(range(15, FRAMES))
+
+
+def test_one_claim_alone_joins_nothing_and_two_do() -> None:
+    edges = torch.tensor([[a, a + 1] for a in range(9) if a != 4] + [[0, 9], [1, 8]])
+    every = torch.ones(10, dtype=torch.bool)
+    for claims, torn_off in ((1, 5), (2, 0)):
+        agreeing = torch.full((len(edges),), 90)
+        agreeing[len(edges) - 2 + claims :] = 0
+        evidence = Evidence(torch.full((len(edges),), 100), agreeing)
+        far = torch.arange(len(edges)) >= len(edges) - 2
+        found = torn_frames(edges, far, evidence, torch.zeros(10, dtype=torch.long), every, CONFIG)
+        assert int(found.sum()) == torn_off
 
 
 def test_frames_that_have_no_say_are_not_judged() -> None:

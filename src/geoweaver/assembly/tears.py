@@ -94,7 +94,7 @@ def torn_frames(
 
     Along time frames hang together where neighbours' matches across a cut agree with the cameras; what is
     torn there is joined where all matches between two parts agree. Edges between frames `far` apart are
-    claims: those that do not agree say nothing.
+    claims: those that do not agree say nothing, and one alone joins nothing.
     """
     run, near = torch.full((len(group),), -1), torch.zeros_like(far)
     for camera in torch.unique(group[tied]).tolist():
@@ -111,27 +111,25 @@ def torn_frames(
         run[own] = int(run.max()) + 1 + torn.cumsum(0)
         near |= mine
     told = (tied[edges].all(1)) & (near | _agree(evidence.possible, evidence.agreeing, config))
-    part = _joined(run, edges[told], evidence.possible[told], evidence.agreeing[told], config)
+    weight = torch.stack([evidence.possible, evidence.agreeing, 1 + near.long()], 1)
+    part = _joined(run, edges[told], weight[told], config)
     return tied & (part != torch.bincount(part[tied]).argmax()) if bool(tied.any()) else tied
 
 
 def _joined(
-    part: Int[Tensor, "F"],
-    edges: Int[Tensor, "e 2"],
-    possible: Int[Tensor, "e"],
-    agreeing: Int[Tensor, "e"],
-    config: TearConfig,
+    part: Int[Tensor, "F"], edges: Int[Tensor, "e 2"], weight: Int[Tensor, "e 3"], config: TearConfig
 ) -> Int[Tensor, "F"]:
-    """Parts merged, the best joined first, as long as the matches between some two of them agree."""
+    """Parts merged, the best joined first, as long as the matches between some two of them agree.
+
+    For every edge: matches that could agree, that do, and 2 for neighbours, 1 for a claim; two are needed.
+    """
     while True:
         ends = part[edges].sort(1).values
         apart = ends[:, 0] != ends[:, 1]
         pair, which = torch.unique(ends[apart], dim=0, return_inverse=True)
-        every, right = (
-            torch.zeros(len(pair), dtype=torch.long).index_add_(0, which, x[apart])
-            for x in (possible, agreeing)
-        )
-        right = torch.where(_agree(every, right, config), right, 0)
+        sums = torch.zeros(len(pair), 3, dtype=torch.long).index_add_(0, which, weight[apart])
+        every, right, support = sums.unbind(1)
+        right = torch.where(_agree(every, right, config) & (support >= 2), right, 0)
         if not bool(right.any()):
             return part
         keep, gone = pair[right.argmax()].tolist()
