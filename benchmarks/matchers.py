@@ -22,9 +22,9 @@ from geoweaver.formats.tum import read_tum
 from geoweaver.frames import FramesConfig, open_frames
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import intrinsic_matrix
+from geoweaver.geometry.epipolar import epipolar_distance
 from geoweaver.geometry.so3 import hat
 from geoweaver.matching.protocol import Matcher, find_matcher
-from geoweaver.matching.two_view import epipolar_distance
 
 RIGHT_PX = 2.0
 COLUMNS, ROWS = 16, 12

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from geoweaver.assembly.alignment import AlignmentConfig, align_with_loops
 from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig
 from geoweaver.assembly.frame_priors import FrameSetup
-from geoweaver.assembly.frame_problem import frame_problem
+from geoweaver.assembly.frame_problem import corrected_intrinsics, frame_problem
 from geoweaver.assembly.frame_refinement import refine_frames
 from geoweaver.assembly.frame_settings import FrameRefinementConfig, paper_phases
 from geoweaver.assembly.frames_start import FrameStart, start_frames
@@ -20,12 +20,14 @@ from geoweaver.assembly.loops import LoopConfig, fitting_share, long_range_pairs
 from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs
 from geoweaver.assembly.sequential import initialise_chunks
 from geoweaver.assembly.stopping import StopRule
-from geoweaver.assembly.trust import Trust, TrustConfig, judge_frames
+from geoweaver.assembly.tears import TearConfig, gather_evidence, torn_frames
+from geoweaver.assembly.trust import Trust, TrustConfig, judge_frames, tied_frames
 from geoweaver.assembly.units import chunk_units, from_units, in_units
 from geoweaver.datatypes import (
     ChunkLayout,
     ChunkPrior,
     Correspondences,
+    EdgeKind,
     FrameState,
     Matches,
     Observations,
@@ -75,6 +77,7 @@ def paper_config() -> WeaveConfig:
             scale_prior=0.0,
             chunk_scale_prior=1e-2,
         ),
+        trust=TrustConfig(tears=TearConfig(share=0.0)),
         shared_focal=False,
     )
 
@@ -136,16 +139,55 @@ def weave(
     if config.stages > 2:
         state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config)
 
+    trust = _judge(begin, kept, state, stage2, tables, graph, matches, config)
+    return Woven(
+        stage1, stage2, begin.state, state, begin.setup, kept, trust, tables, (report1, report2, *reports3)
+    )
+
+
+def _judge(
+    begin: FrameStart,
+    kept: PairMatches,
+    state: FrameState,
+    layout: ChunkLayout,
+    tables: Tables,
+    graph: ViewGraph,
+    matches: Matches,
+    config: WeaveConfig,
+) -> Trust:
+    """Which frames the matches support, sampled or not."""
     # the literal 3D residual has no Jacobian: trust is judged with the relative one
     judged = replace(config.refinement, residual="relative")
     reached = [phase for phase in judged.phases if state.depth_bend is not None or not phase.bend]
     problem = frame_problem(kept, begin.setup, judged, reached[-1])
-    seen = tables.canonical >= 0
-    component = torch.where(seen, stage2.component[local.chunk[tables.canonical.clamp(min=0)]], -1)
+    seen, local, group = tables.canonical >= 0, tables.observations, begin.setup.group
+    component = torch.where(seen, layout.component[local.chunk[tables.canonical.clamp(min=0)]], -1)
     far = long_range_pairs(kept, graph.kind) | wide_pairs(kept, graph.kind, group, config.alignment.loops)
-    trust = judge_frames(problem, state, component, ~far, local.size, config.trust)
-    return Woven(
-        stage1, stage2, begin.state, state, begin.setup, kept, trust, tables, (report1, report2, *reports3)
+    torn = torch.zeros_like(seen)
+    # before Stage 3 rigid chunks meet at borders where lines miss by more than matches do
+    if config.stages > 2 and config.trust.tears.share > 0:
+        tied = seen & tied_frames(kept, len(group))
+        torn = _torn(graph, matches, begin.setup, state, tied, component, config)
+    return judge_frames(problem, state, component, ~far, torn, local.size, config.trust)
+
+
+def _torn(
+    graph: ViewGraph,
+    matches: Matches,
+    setup: FrameSetup,
+    state: FrameState,
+    tied: Bool[Tensor, "F"],
+    component: Int[Tensor, "F"],
+    config: WeaveConfig,
+) -> Bool[Tensor, "F"]:
+    """Frames of the main component that all matches, and not only those that were sampled, contradict."""
+    if not bool(tied.any()):
+        return tied
+    main = tied & (component == torch.bincount(component[tied]).argmax())
+    tears, intrinsics = config.trust.tears, corrected_intrinsics(setup, state)
+    evidence = gather_evidence(graph.edges, matches, state.cam_from_world, intrinsics, setup.size, tears)
+    return torn_frames(
+        graph.edges, graph.kind == int(EdgeKind.LONG_RANGE), evidence, setup.group, main, tears
     )
 
 

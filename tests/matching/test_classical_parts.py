@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from geoweaver.datatypes import Features
 from geoweaver.errors import ConfigError
+from geoweaver.geometry.epipolar import epipolar_distance
 from geoweaver.matching.classical_score import FITTED, believe
 from geoweaver.matching.classical_warp import scaled_field, supported, warp_field
 from geoweaver.matching.two_view import (
     TwoViewConfig,
     count_inliers,
-    epipolar_distance,
     fit_fundamental,
     match_features,
     two_view_geometry,

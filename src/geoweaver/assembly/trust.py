@@ -6,7 +6,7 @@ edge. Their sizes are measured on the sequence itself, their signs are drawn at 
 with how the cameras would move. What a similarity of the whole explains is taken out: no reference sees it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from geoweaver.assembly.frame_problem import FrameProblem
 from geoweaver.assembly.fused import ErrorModel, error_forces, row_errors
 from geoweaver.assembly.loops import fitting_share
 from geoweaver.assembly.pairs import PairGeometry, PairMatches
+from geoweaver.assembly.tears import TearConfig
 from geoweaver.datatypes import FrameState
 from geoweaver.geometry import SE3
 from geoweaver.geometry.so3 import hat
@@ -55,6 +56,8 @@ class TrustConfig:
     """Largest sigma of the camera centre, as a share of the frame's median depth."""
     most_turn: float = 0.1
     """Largest sigma of the rotation, in radians."""
+    tears: TearConfig = field(default_factory=TearConfig)
+    """When all matches of neighbours contradict the step between them."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +79,21 @@ def judge_frames(
     state: FrameState,
     component: Int[Tensor, "F"],
     near: Bool[Tensor, "P"],
+    torn: Bool[Tensor, "F"],
     size: tuple[int, int],
     config: TrustConfig,
 ) -> Trust:
     """Trust of every frame after Stage 3.
 
-    `component` is -1 for frames that no prior saw; `near` are the pairs of neighbours in time.
+    `component` is -1 for frames that no prior saw; `near` are the pairs of neighbours in time; `torn` are
+    frames that all matches, before sampling, do not join to the rest.
     """
     sigma = frame_sigma(problem, state, size, config)
     evidence = frame_evidence(problem, state, size, config)
     seen = component[component >= 0]
     main = int(torch.bincount(seen).argmax()) if len(seen) else 0
-    contradicted = contradicted_frames(problem, state, near, size, config) & (component == main)
+    contradicted = contradicted_frames(problem, state, near, size, config) | torn
+    contradicted &= component == main
     unit = problem.setup.unit
     reason = []
     for frame in range(len(component)):

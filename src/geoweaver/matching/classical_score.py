@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from geoweaver.geometry.epipolar import epipolar_distance
 from geoweaver.matching.classical_flow import Flow, sample
-from geoweaver.matching.two_view import epipolar_distance
 
 _WINDOW = 9
 """Side of the patch that is compared, in pixels."""

@@ -108,18 +108,6 @@ def fit_fundamental(
     return fundamental, agree.ravel().astype(bool)
 
 
-def epipolar_distance(
-    fundamental: Float[np.ndarray, "3 3"],
-    pixel_i: Float[np.ndarray, "n 2"],
-    pixel_j: Float[np.ndarray, "n 2"],
-) -> Float[np.ndarray, "n"]:
-    """Sampson distance in pixels."""
-    x_i, x_j = (np.concatenate([p, np.ones((len(p), 1))], 1) for p in (pixel_i, pixel_j))
-    line_j, line_i = x_i @ fundamental.T, x_j @ fundamental
-    slope = (line_j[:, :2] ** 2).sum(1) + (line_i[:, :2] ** 2).sum(1)
-    return np.asarray(np.abs((x_j * line_j).sum(1)) / np.sqrt(np.maximum(slope, 1e-24)))
-
-
 def count_inliers(
     read_features: ReadFeatures, pairs: Iterable[tuple[int, int]], config: TwoViewConfig | None = None
 ) -> Int[Tensor, "p"]:

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from geoweaver.datatypes import Frames, Matches
 from geoweaver.errors import ConfigError, MissingExtraError
+from geoweaver.geometry.epipolar import epipolar_distance
 from geoweaver.matching.masked import usable_at
-from geoweaver.matching.two_view import ReadFeatures, epipolar_distance, fit_fundamental
+from geoweaver.matching.two_view import ReadFeatures, fit_fundamental
 
 _KEPT = 32
 

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from geoweaver.priors.sfm_mapping import SparseModel
 from geoweaver.priors.sfm_pairs import VerifiedPair
+from geoweaver.priors.sfm_tears import torn_cut
 
 Pixels = Sequence[Float[np.ndarray, "_ 2"]]
 
@@ -138,9 +139,9 @@ def split_model(
     """Pieces that are sound in themselves: cut where matches disagree or where nothing carries the scale."""
     if len(model) < smallest:
         return
-    verdicts = pair_verdicts(model, pairs, keypoints)
-    sound = is_sound(verdicts)
-    cut = weakest_cut(model, keypoints, smallest) if sound else _disagreement(model, verdicts)
+    verdicts, torn = pair_verdicts(model, pairs, keypoints), torn_cut(model, pairs, keypoints, NEAR)
+    sound = is_sound(verdicts) and not torn
+    cut = torn or (weakest_cut(model, keypoints, smallest) if sound else _disagreement(model, verdicts))
     if cut == 0:
         if sound:
             yield model

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from geoweaver.datatypes import Features
 from geoweaver.engine import map_in_threads
+from geoweaver.geometry.epipolar import epipolar_inliers
 from geoweaver.nearest import mutual_nearest
 
 OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -52,24 +53,10 @@ def verify_pair(
     if len(matches) < _FEWEST:
         return nothing
     p, q = first[matches[:, 0]], second[matches[:, 1]]
-    kept = matches[_epipolar_inliers(p, q, threshold)]
+    kept = matches[epipolar_inliers(p, q, threshold)]
     if len(kept) < _FEWEST:
         return nothing
     return VerifiedPair(*place, kept)
-
-
-def _epipolar_inliers(
-    p: Float[np.ndarray, "m 2"], q: Float[np.ndarray, "m 2"], threshold: float
-) -> Bool[np.ndarray, "m"]:
-    """Matches near their epipolar lines; OpenCV starts from a fixed seed, so its answer stays the same."""
-    import cv2
-
-    try:
-        _, inlier = cv2.findFundamentalMat(p, q, cv2.USAC_MAGSAC, threshold, 0.999, 2000)
-    except cv2.error:
-        # on one plane any of many matrices fits, and USAC's refinement may end up without one
-        _, inlier = cv2.findFundamentalMat(p, q, cv2.FM_RANSAC, threshold, 0.999, 2000)
-    return np.zeros(len(p), bool) if inlier is None else inlier.ravel() > 0
 
 
 def verified_pairs(features: Sequence[Features], offsets: Sequence[int] = OFFSETS) -> list[VerifiedPair]:

@@ -32,6 +32,7 @@ from geoweaver.priors.sfm_motion import (
 )
 from geoweaver.priors.sfm_pairs import VerifiedPair
 from geoweaver.priors.sfm_scale import carries_scale
+from geoweaver.priors.sfm_tears import torn_cut
 
 _FOCAL_TOLERANCE = 0.1
 _NEIGHBOURS = 2
@@ -177,6 +178,7 @@ def _score(
     verdicts = pair_verdicts(models[0], pairs, keypoints)
     large = len(models[0]) >= 0.5 * len(keypoints)
     sound = large and is_sound(verdicts) and carries_scale(models[0])
+    sound = sound and not torn_cut(models[0], pairs, keypoints, NEAR)
     return sound, len(models[0]) * soundness(verdicts)
 
 
