@@ -25,7 +25,7 @@ from geoweaver.store import PriorStore, Store
 from geoweaver.track_adjustment import PolishConfig, Polished, adjust
 from geoweaver.track_model import FEWEST
 
-VERSION = 11
+VERSION = 12
 """Goes up when the same run is polished to something else."""
 NAME = "bundle adjustment"
 _HELD_BACK = 5
@@ -110,21 +110,17 @@ def _in_rounds(
     """Adjust anew with what tracks missed by alike as the lens's, as long as those held back miss less."""
     camera, judges = saved.camera[tracks.frame], tracks.point[held]
 
-    def adjusted(fields: LensFields, settle: bool) -> _Round:
+    def adjusted(fields: LensFields) -> _Round:
         shown = replace(tracks, pixel=fields.straight(tracks.pixel, camera))
-        found = adjust(run, shown, ~held, config, settle)
+        found = adjust(run, shown, ~held, config)
         moved = apply(saved, found)
         miss = misses(moved, shown)
         step = fields.stepped(tracks.pixel[~held], camera[~held], miss[~held])
         return _Round(found, moved, fields, miss[held].norm(dim=-1), step)
 
-    best, settle = adjusted(fields, settle=False), False
-    if not all(group.calibrated for group in saved.cameras):
-        free = adjusted(fields, settle=True)
-        if better(best.left, free.left, judges):
-            best, settle = free, True
+    best = adjusted(fields)
     for _ in range(config.rounds):
-        now = adjusted(best.next, settle)
+        now = adjusted(best.next)
         if not better(best.left, now.left, judges):
             break
         best = now

@@ -50,15 +50,13 @@ class Polished:
     depth_ratio: Float[Tensor, "n"]
 
 
-def adjust(
-    run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: PolishConfig, settle: bool
-) -> Polished:
-    """Cameras, points and, where asked, lenses that nobody calibrated settle; scale and place are kept."""
-    model, frame_of = model_of_tracks(run, tracks, used, () if settle else None)
+def adjust(run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], config: PolishConfig) -> Polished:
+    """Cameras, points and lenses that nobody calibrated settle together; overall scale and place are kept."""
+    model, frame_of = model_of_tracks(run, tracks, used)
     before = depths(model, frame_of)
     options = _options(config, float(tracks.error.median()))
     _settle(run, model, frame_of, config.hold, options)
-    unsure = _unsure_lenses(model, frame_of, options) if settle else set()
+    unsure = _unsure_lenses(model, frame_of, options)
     if unsure:
         model, _ = model_of_tracks(run, tracks, used, unsure)
         _settle(run, model, frame_of, config.hold, options)

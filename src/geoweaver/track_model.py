@@ -18,11 +18,11 @@ FEWEST = 10
 
 
 def model_of_tracks(
-    run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], kept: Collection[int] | None = ()
+    run: FinishedRun, tracks: Tracks, used: Bool[Tensor, "T"], kept: Collection[int] = ()
 ) -> tuple[Any, dict[int, int]]:
     """A pycolmap reconstruction of the cameras with enough observations, and which frame each image is.
 
-    Lenses that may settle are SIMPLE_PINHOLE; calibrated ones, and those in `kept` (None: all), PINHOLE.
+    Lenses that may settle are SIMPLE_PINHOLE; those that were calibrated, or are in `kept`, PINHOLE.
     """
     result = run.result
     enough = torch.bincount(tracks.frame[used], minlength=len(result)) >= FEWEST
@@ -38,7 +38,7 @@ def model_of_tracks(
         point, torch.searchsorted(chosen, tracks.frame[used]), tracks.pixel[used],
     )  # fmt: skip
     cameras = tuple(
-        _camera(params, run.result.size, kept is None or k in kept or run.frames.cameras[int(g)].calibrated)
+        _camera(params, run.result.size, k in kept or run.frames.cameras[int(g)].calibrated)
         for k, (g, *params) in enumerate(lenses.tolist(), 1)
     )
     names = tuple(map(str, chosen.tolist()))

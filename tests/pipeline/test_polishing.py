@@ -88,10 +88,8 @@ def test_knocked_cameras_come_back(finished: Path) -> None:
 def test_it_is_undone_where_held_back_tracks_object(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames, saved, store = opened(finished)
 
-    def spoilt(
-        run: FinishedRun, tracks: Tracks, used: torch.Tensor, config: PolishConfig, settle: bool
-    ) -> Polished:
-        found = really_adjust(run, tracks, used, config, settle)
+    def spoilt(run: FinishedRun, tracks: Tracks, used: torch.Tensor, config: PolishConfig) -> Polished:
+        found = really_adjust(run, tracks, used, config)
         return replace(found, cam_from_world=knocked(saved, 0.02).result.cam_from_world[found.frame])
 
     monkeypatch.setattr("geoweaver.polishing.adjust", spoilt)
