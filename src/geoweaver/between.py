@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
+from geoweaver.assembly.tears import TearConfig, contradicted_alone, gather_evidence
+from geoweaver.datatypes import EdgeKind, Frames, Matches, Reconstruction, ViewGraph
 from geoweaver.engine import Engine
 from geoweaver.errors import InputError
 from geoweaver.frames import chains
@@ -24,10 +25,11 @@ from geoweaver.localisation import (
 from geoweaver.results import DepthSource, MatchSource
 from geoweaver.store import Store, artifact_key, cached_noun, digest_of, restore
 
-VERSION = 2
+VERSION = 3
 STAGE = "between"
 MOST_PER_EDGE = 400
 """Matches of one edge that help to place a frame."""
+MISPLACED = "its matches with its neighbours contradict the place that the points it sees tell"
 OWN_SIGMA = 2.0
 """Errors of neighbouring points' depth are alike: the covariance of independent points is too small."""
 
@@ -101,7 +103,30 @@ def locate_rest(
     for gap, (piece, kept) in zip(gaps, places, strict=True):
         artifact = store.load(STAGE, piece, kept)
         result = with_located(result, gap, restore(Located, artifact.tensors, artifact.meta))
-    return result
+    asked = torch.zeros(len(result), dtype=torch.bool)
+    asked[[frame for gap in gaps for frame in gap.frames]] = True
+    return judged_by_matches(result, graph, matches, asked & result.trusted)
+
+
+def judged_by_matches(
+    result: Reconstruction, graph: ViewGraph, matches: MatchSource, asked: Bool[Tensor, "F"]
+) -> Reconstruction:
+    """Points of one neighbour may place a frame where its matches with the others contradict it."""
+    rows = asked[graph.edges].any(1) & result.trusted[graph.edges].all(1)
+    rows &= graph.kind != int(EdgeKind.LONG_RANGE)
+    if not bool(rows.any()):
+        return result
+    found = [matches.read(int(edge)) for edge in rows.nonzero().squeeze(1)]
+    number = torch.arange(len(found)).repeat_interleave(torch.tensor([len(m) for m in found]))
+    pixel_i, pixel_j, score = (
+        torch.cat([getattr(m, name) for m in found]) for name in ("pixel_i", "pixel_j", "score")
+    )
+    config, edges = TearConfig(), graph.edges[rows]
+    table = Matches(number, pixel_i, pixel_j, score)
+    evidence = gather_evidence(edges, table, result.cam_from_world, result.intrinsics, result.size, config)
+    wrong = contradicted_alone(edges, evidence, asked, result.trusted, config)
+    reason = dict.fromkeys(wrong.nonzero().squeeze(1).tolist(), MISPLACED)
+    return replace(result, trusted=result.trusted & ~wrong, reason={**result.reason, **reason})
 
 
 def with_located(result: Reconstruction, gap: Gap, located: Located) -> Reconstruction:

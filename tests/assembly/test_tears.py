@@ -4,7 +4,7 @@ from functools import cache
 
 import torch
 
-from geoweaver.assembly.tears import Evidence, TearConfig, gather_evidence, torn_frames
+from geoweaver.assembly.tears import Evidence, TearConfig, contradicted_alone, gather_evidence, torn_frames
 from geoweaver.datatypes import EdgeKind
 from geoweaver.geometry import SE3
 from tests.weave.tiny import Tiny, tiny
@@ -77,3 +77,16 @@ def test_frames_that_have_no_say_are_not_judged() -> None:
     tied[9:12] = False
     assert torn(put_elsewhere(walk().truth.cam_from_world, 9, 12), tied) == []
     assert torn(walk().truth.cam_from_world, torch.zeros(FRAMES, dtype=torch.bool)) == []
+
+
+def test_a_single_frame_put_elsewhere_is_found_and_its_neighbours_stay() -> None:
+    case = walk()
+    cameras = put_elsewhere(case.truth.cam_from_world, 9, 10)
+    K = case.observations.intrinsics[:1].expand(FRAMES, 4)
+    evidence = gather_evidence(case.graph.edges, case.matches, cameras, K, case.observations.size, CONFIG)
+    asked, trusted = torch.zeros(FRAMES, dtype=torch.bool), torch.ones(FRAMES, dtype=torch.bool)
+    asked[8:11] = True
+    wrong = contradicted_alone(case.graph.edges, evidence, asked, trusted, CONFIG)
+    assert wrong.nonzero().squeeze(1).tolist() == [9]
+    trusted[9] = False
+    assert not contradicted_alone(case.graph.edges, evidence, asked, trusted, CONFIG).any()

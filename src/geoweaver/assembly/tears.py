@@ -136,6 +136,30 @@ def _joined(
         part = torch.where(part == gone, keep, part)
 
 
+def contradicted_alone(
+    edges: Int[Tensor, "E 2"],
+    evidence: Evidence,
+    asked: Bool[Tensor, "F"],
+    trusted: Bool[Tensor, "F"],
+    config: TearConfig,
+) -> Bool[Tensor, "F"]:
+    """Which frames, of those asked about, matches with trusted ones contradict; the worst goes first."""
+    out = torch.zeros_like(asked)
+    while True:
+        kept = trusted & ~out
+        told = kept[edges].all(1)
+        every, right = (
+            torch.zeros(len(asked), dtype=torch.long).index_add_(
+                0, edges[told].flatten(), x[told].repeat_interleave(2)
+            )
+            for x in (evidence.possible, evidence.agreeing)
+        )
+        wrong = asked & kept & (every >= config.least) & (right < config.share * every)
+        if not bool(wrong.any()):
+            return out
+        out[torch.where(wrong, right / every.clamp(min=1), torch.inf).argmin()] = True
+
+
 def _agree(possible: Int[Tensor, "n"], agreeing: Int[Tensor, "n"], config: TearConfig) -> Bool[Tensor, "n"]:
     """Enough matches, and enough of them."""
     return (possible >= config.least) & (agreeing >= config.share * possible)
