@@ -58,7 +58,8 @@ Stage 1 and in the end; frames between keyframes are interpolated after the stag
 AUC@3: how many pairs of cameras are right within up to 3 degrees; AbsRel: relative error of depth.
 COLMAP may register a part only; on street_loop it needs most of an hour and was not run again (an earlier
 run: 54.3 m, 3,121 s). Seconds are of whole runs without cloud and exports on two cores that did nothing else.
-Where a lens proves not to be as its model says the stages run up to three times; the table has the last turn's.
+Where a lens proves not to be as its model says the stages run up to three times; the table has the last
+turn's.
 
 {_sequence_table([r for r in rows if r["sequence"] not in OTHERS])}
 

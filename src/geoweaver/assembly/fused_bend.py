@@ -8,7 +8,6 @@ from numba import njit, prange
 
 from geoweaver.assembly.fused_loops import hash_cell, put_signs
 from geoweaver.assembly.fused_match import (
-    FAST,
     backward_rows,
     carry,
     carry_back,
@@ -47,7 +46,7 @@ def bend_depths(
             out[m] = d[m] * math.exp(value)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST, error_model="numpy")
+@njit(parallel=True, cache=True, error_model="numpy")
 def sum_bends(
     start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any,
     zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
@@ -86,7 +85,7 @@ def sum_bends(
                         mixed[place, node[k], c] += share[k] * across[c]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _end_rows(
     second: int, here: Any, there: Any, di: float, dj: float, share: float,
     s: float, R: Any, t: Any, A: Any, B: Any, f: Any, k: Any, n: int, J: Any,
@@ -104,7 +103,7 @@ def _end_rows(
     return root
 
 
-@njit(parallel=True, cache=True, fastmath=FAST, error_model="numpy")
+@njit(parallel=True, cache=True, error_model="numpy")
 def sum_bend_forces(
     start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any,
     zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,

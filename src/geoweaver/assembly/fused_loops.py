@@ -7,7 +7,6 @@ import numpy as np
 from numba import njit, prange
 
 from geoweaver.assembly.fused_match import (
-    FAST,
     add_products,
     add_pulls,
     carry,
@@ -24,7 +23,7 @@ COLUMNS = 224
 """Residual rows gathered before their products are added: 32 matches, 28 KB, what the fastest cache holds."""
 
 
-@njit(parallel=True, cache=True, fastmath=FAST, error_model="numpy")
+@njit(parallel=True, cache=True, error_model="numpy")
 def sum_pairs(
     start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any,
     zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
@@ -73,7 +72,7 @@ def put_signs(bits: Any, out: Any) -> None:
         out[draw] = 1.0 if (bits >> np.uint64(draw)) & np.uint64(1) else -1.0
 
 
-@njit(parallel=True, cache=True, fastmath=FAST, error_model="numpy")
+@njit(parallel=True, cache=True, error_model="numpy")
 def sum_error_forces(
     start: Any, ui: Any, uj: Any, di: Any, dj: Any, w: Any,
     zs: Any, zR: Any, zt: Any, Ki: Any, Kj: Any, aff: Any,
@@ -103,7 +102,7 @@ def sum_error_forces(
                     out[p, r, d] += a * sign[0, d] + b * sign[1, d] + x * sign[2, d] + y * sign[3, d]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _weigh_errors(J: Any, roots: Any, deep_i: float, deep_j: float, off: float, out: Any) -> None:
     """J^T W dr for each error of a match: the two depths (relative), and the matched pixel in x and y."""
     cols, back = columns_of(roots), 2 if roots[0] > 0.0 else 0

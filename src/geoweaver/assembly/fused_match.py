@@ -13,7 +13,8 @@ from numba import njit
 from geoweaver.assembly.residuals import NEAR
 
 FAST = {"contract", "reassoc", "nsz"}
-"""Freedoms of rounding: fused and reordered sums."""
+"""Freedoms of rounding: fused and reordered sums. Only for functions that call none: what is first compiled for
+such a caller inherits them, and the bytes would depend on what was compiled before."""
 
 
 @njit(cache=True, error_model="numpy")
@@ -57,7 +58,7 @@ def lift_ray(u: Any, K: Any) -> Any:
     return (u[0] - K[2]) / K[0], (u[1] - K[3]) / K[1], 1.0
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def turn(s: float, R: Any, x: Any) -> Any:
     """s R x."""
     return (
@@ -67,7 +68,7 @@ def turn(s: float, R: Any, x: Any) -> Any:
     )
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def turn_back(s: float, R: Any, x: Any) -> Any:
     """s R^T x."""
     return (
@@ -95,7 +96,7 @@ def carry_back(s: float, R: Any, t: Any, Y: Any) -> Any:
     return turn_back(1.0 / s, R, (Y[0] - t[0], Y[1] - t[1], Y[2] - t[2]))
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _put_motion(J: Any, col: int, h: Any, y: Any) -> None:
     """h^T [I, -[y]x, y]: what the left increment of Z does to y, seen along h."""
     J[0, col], J[1, col], J[2, col] = h[0], h[1], h[2]
@@ -105,7 +106,7 @@ def _put_motion(J: Any, col: int, h: Any, y: Any) -> None:
     J[6, col] = h[0] * y[0] + h[1] * y[1] + h[2] * y[2]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _put_lens(J: Any, col: int, h: Any, raw: float, depth: float, ray: Any, K: Any, row: int, n: int) -> None:
     """What affine depth (rows `row`, `row` + 1) and focals (4 further down) do to a lifted point, along h."""
     along = h[0] * ray[0] + h[1] * ray[1] + h[2]
@@ -116,7 +117,7 @@ def _put_lens(J: Any, col: int, h: Any, raw: float, depth: float, ray: Any, K: A
         J[focal + 1, col] = -depth * h[1] * ray[1] / K[1]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _put_view(J: Any, col: int, x: float, y: float, other: int, focal: int, n: int) -> None:
     """Two columns' rows of the camera that looks: its depth does not matter, its focals do."""
     for c in (col, col + 1):
@@ -128,7 +129,7 @@ def _put_view(J: Any, col: int, x: float, y: float, other: int, focal: int, n: i
         J[focal, col], J[focal + 1, col + 1] = x, y
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def forward_rows(
     raw: float, a: float, ray: Any, p: Any, u: Any, share: float, s: float, R: Any, A: Any, B: Any,
     k: Any, n: int, J: Any, col: int,
@@ -153,7 +154,7 @@ def forward_rows(
     return loss, root
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def backward_rows(
     raw: float, b: float, ray: Any, p: Any, u: Any, share: float, s: float, R: Any, A: Any, B: Any,
     k: Any, n: int, J: Any, col: int,
@@ -179,7 +180,7 @@ def backward_rows(
     return loss, root
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def space_rows(
     raw_i: float, raw_j: float, a: float, b: float, ray_i: Any, ray_j: Any, p: Any, share: float,
     s: float, R: Any, A: Any, B: Any, k: Any, n: int, J: Any, col: int,
@@ -200,7 +201,7 @@ def space_rows(
     return loss, root
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _put_apart(
     J: Any, col: int, h: Any, raw_i: float, raw_j: float, a: float, b: float, ray_i: Any, ray_j: Any, p: Any,
     e: float, s: float, R: Any, A: Any, B: Any, n: int,
@@ -217,7 +218,7 @@ def _put_apart(
         J[10, col] -= 0.5 * e / b
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def match_rows(
     ui: Any, uj: Any, di: float, dj: float, w2: float, w3: float,
     s: float, R: Any, t: Any, A: Any, B: Any, f: Any, k2: Any, k3: Any, both: bool, n: int, J: Any, col: int,
