@@ -13,8 +13,8 @@ from numba import njit
 from geoweaver.assembly.residuals import NEAR
 
 FAST = {"contract", "reassoc", "nsz"}
-"""Freedoms of rounding: fused and reordered sums. Only for functions that call none: what is first compiled for
-such a caller inherits them, and the bytes would depend on what was compiled before."""
+"""Freedoms of rounding: fused and reordered sums. Only for functions that call none: what is first compiled
+for such a caller inherits them, and the bytes would depend on what was compiled before."""
 
 
 @njit(cache=True, error_model="numpy")
