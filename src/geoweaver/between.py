@@ -25,7 +25,7 @@ from geoweaver.localisation import (
 from geoweaver.results import DepthSource, MatchSource
 from geoweaver.store import Store, artifact_key, cached_noun, digest_of, restore
 
-VERSION = 3
+VERSION = 4
 STAGE = "between"
 MOST_PER_EDGE = 400
 """Matches of one edge that help to place a frame."""

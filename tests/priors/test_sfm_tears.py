@@ -9,6 +9,7 @@ from test_sfm_check import scene
 from test_sfm_pieces import GIVEN, runs
 
 from geoweaver.geometry import SE3
+from geoweaver.geometry.epipolar import calibrated_inliers, epipolar_inliers
 from geoweaver.priors.sfm_check import NEAR, is_sound, pair_verdicts, split_model, sub_model
 from geoweaver.priors.sfm_mapping import SparseModel
 from geoweaver.priors.sfm_pairs import VerifiedPair
@@ -77,3 +78,18 @@ def test_a_few_matches_say_nothing() -> None:
     few = [replace(pair, matches=pair.matches[:2]) for pair in pairs if pair.b - pair.a == 1]
     assert torn_cut(adrift(), few, keypoints, NEAR) == 0
     assert torn_cut(sub_model(adrift(), np.arange(24) == 0), pairs, keypoints, NEAR) == 0
+
+
+def test_what_is_matched_a_shelf_higher_accuses_no_camera() -> None:
+    """A free geometry fits wrong matches of repeated objects too; a motion of known lenses does not."""
+    rng = np.random.default_rng(0)
+    lens = np.array([400.0, 400.0, 256.0, 144.0])
+    turn = np.array([[1, 0, -0.05], [0, 1, 0], [0.05, 0, 1]])
+    point = np.stack([rng.uniform(-2, 2, 400), rng.uniform(-1, 1, 400), rng.uniform(3, 6, 400)], 1)
+    wrong = point[:, 0] > 1.3
+    point[wrong, 2] = 3 + 0.2 * point[wrong, 0]
+    shelf = wrong[:, None] * np.array([0.0, 0.5, 0.0])
+    p, q = (x[:, :2] / x[:, 2:] * 400 + lens[2:] for x in (point, (point + shelf) @ turn.T + [0.1, 0, 0]))
+    right = int((~wrong).sum())
+    assert int(epipolar_inliers(p, q, 2.0).sum()) > 1.1 * right
+    assert right <= int(calibrated_inliers(p, q, lens, lens, 2.0).sum()) <= 1.02 * right

@@ -2,7 +2,7 @@
 
 What the optimiser sees was sampled to agree with a prior's depth: where a piece is wrong, only matches that
 agree with it are left. All matches of a pair can be held against epipolar lines, which need no depth; how
-many could agree at all, a geometry of the pair's own tells.
+many could agree at all, a motion of the pair's own tells.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from geoweaver.datatypes import Matches
 from geoweaver.geometry import SE3
-from geoweaver.geometry.epipolar import epipolar_distance, epipolar_inliers, fundamental_matrix
+from geoweaver.geometry.epipolar import calibrated_inliers, epipolar_distance, fundamental_matrix
 
 _MOST_ROWS = 200
 """Matches of a pair that are looked at, spread over all of them."""
@@ -37,7 +37,7 @@ class TearConfig:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of each edge: matches that a geometry of its own explains, and how many of so many the cameras do."""
+    """Of each edge: matches that a motion of its own explains, and how many of so many the cameras do."""
 
     possible: Int[Tensor, "E"]
     agreeing: Int[Tensor, "E"]
@@ -63,7 +63,7 @@ def gather_evidence(
         left, right = (x[rows].double().numpy() for x in (matches.pixel_i, matches.pixel_j))
         turn = rotation[j] @ rotation[i].T
         F = fundamental_matrix(turn, translation[j] - turn @ translation[i], K[i], K[j])
-        out[:, edge] = torch.tensor(_tally(F, left, right, tolerance, config.share))
+        out[:, edge] = torch.tensor(_tally(F, left, right, K[[i, j]], tolerance, config.share))
     return Evidence(out[0], out[1])
 
 
@@ -71,6 +71,7 @@ def _tally(
     F: Float[np.ndarray, "3 3"],
     left: Float[np.ndarray, "m 2"],
     right: Float[np.ndarray, "m 2"],
+    lenses: Float[np.ndarray, "2 4"],
     tolerance: float,
     share: float,
 ) -> tuple[int, int]:
@@ -78,8 +79,8 @@ def _tally(
     found = int((epipolar_distance(F, left, right) <= tolerance).sum())
     if found >= share * len(left):
         return len(left), found
-    # wrong matches agree with no geometry at all: they do not speak against this one
-    return max(found, int(epipolar_inliers(left, right, tolerance).sum())), found
+    # wrong matches agree with no motion at all: they do not speak against this one
+    return max(found, int(calibrated_inliers(left, right, lenses[0], lenses[1], tolerance).sum())), found
 
 
 def torn_frames(

@@ -48,3 +48,32 @@ def epipolar_inliers(
         # on one plane any of many matrices fits, and USAC's refinement may end up without one
         _, inlier = cv2.findFundamentalMat(p, q, cv2.FM_RANSAC, threshold, 0.999, 2000)
     return np.zeros(len(p), bool) if inlier is None else inlier.ravel() > 0
+
+
+def calibrated_inliers(
+    p: Float[np.ndarray, "m 2"],
+    q: Float[np.ndarray, "m 2"],
+    intrinsics_i: Float[np.ndarray, "4"],
+    intrinsics_j: Float[np.ndarray, "4"],
+    threshold: float,
+) -> Bool[np.ndarray, "m"]:
+    """As `epipolar_inliers`, of a motion between two known lenses.
+
+    A free geometry also takes in what is matched one shelf higher; a motion does not.
+    """
+    import cv2
+
+    if len(p) < 8:
+        return np.zeros(len(p), bool)
+    to_i, to_j = _ray_of(intrinsics_i), _ray_of(intrinsics_j)
+    focal = float((intrinsics_i[:2].prod() * intrinsics_j[:2].prod()) ** 0.25)
+    left, right = (focal * (x @ ray[:2, :2].T + ray[:2, 2]) for x, ray in ((p, to_i), (q, to_j)))
+    try:
+        E, _ = cv2.findEssentialMat(
+            left, right, np.diag([focal, focal, 1.0]), cv2.USAC_ACCURATE, 0.999, threshold
+        )
+    except cv2.error:
+        E = None
+    if E is None or E.shape != (3, 3):
+        return np.zeros(len(p), bool)
+    return np.asarray(epipolar_distance(to_j.T @ E @ to_i, p, q) < threshold)

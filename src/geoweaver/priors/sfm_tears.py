@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from geoweaver.geometry.epipolar import epipolar_distance, epipolar_inliers, fundamental_matrix
+from geoweaver.geometry.epipolar import calibrated_inliers, epipolar_distance, fundamental_matrix
 from geoweaver.priors.sfm_mapping import SparseModel
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
@@ -48,13 +48,14 @@ def cut_evidence(
 def _pair_evidence(
     model: SparseModel, pair: VerifiedPair, i: int, j: int, keypoints: Pixels
 ) -> tuple[int, int]:
-    """Matches that a geometry of the pair's own explains, and how many of so many the model does."""
+    """Matches that a motion of the pair's own explains, and how many of so many the model does."""
     left, right = keypoints[pair.a][pair.matches[:, 0]], keypoints[pair.b][pair.matches[:, 1]]
     found = int((epipolar_distance(fundamental(model, i, j), left, right) < _NEAR_LINE_PX).sum())
     if found >= _AGREEING * len(left):
         return len(left), found
-    # repeated objects are matched by mistake, and no geometry explains them
-    possible = int(epipolar_inliers(left, right, _NEAR_LINE_PX).sum())
+    # repeated objects are matched by mistake, and no motion explains them beside the rest
+    lens = np.array(model.intrinsics)
+    possible = int(calibrated_inliers(left, right, lens, lens, _NEAR_LINE_PX).sum())
     return max(possible, found), found
 
 
