@@ -56,6 +56,7 @@ def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, Fr
         3 * one,
         torch.arange(frames) // 59,
         held,
+        torch.ones(frames, dtype=torch.bool),
         SIZE,
     )
     shaken = SE3.exp(0.002 * torch.randn(frames, 6, generator=g, dtype=torch.float64)) @ cameras

@@ -49,7 +49,7 @@ MOST_NOTES = 5
 """Notes on the input that are logged; run.json has all of them."""
 TURNS = ("second", "third")
 """Of the stages, on matches that are straighter every time."""
-VERSION = 13
+VERSION = 14
 """Goes up when the weave makes something else of the same input."""
 
 

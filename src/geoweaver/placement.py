@@ -6,7 +6,8 @@ from torch import Tensor
 
 from geoweaver.assembly.frame_problem import corrected_intrinsics
 from geoweaver.assembly.frames_start import interpolate_cameras
-from geoweaver.assembly.trust import CONTRADICTED, tied_frames
+from geoweaver.assembly.pairs import tied_frames
+from geoweaver.assembly.trust import CONTRADICTED
 from geoweaver.datatypes import Frames, Reconstruction
 from geoweaver.weave import Woven
 

@@ -17,11 +17,11 @@ from geoweaver.assembly.frame_settings import FrameRefinementConfig, paper_phase
 from geoweaver.assembly.frames_start import FrameStart, start_frames
 from geoweaver.assembly.links import LinkConfig
 from geoweaver.assembly.loops import LoopConfig, fitting_share, long_range_pairs, wide_pairs
-from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs
+from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs, tied_frames
 from geoweaver.assembly.sequential import initialise_chunks
 from geoweaver.assembly.stopping import StopRule
 from geoweaver.assembly.tears import TearConfig, gather_evidence, torn_frames
-from geoweaver.assembly.trust import Trust, TrustConfig, judge_frames, tied_frames
+from geoweaver.assembly.trust import Trust, TrustConfig, judge_frames
 from geoweaver.assembly.units import chunk_units, from_units, in_units
 from geoweaver.datatypes import (
     ChunkLayout,

@@ -45,7 +45,7 @@ def test_the_gradient_by_a_node_is_the_derivative() -> None:
     problem, state = bent_problem()
     assert state.depth_bend is not None
     gradient = problem.bend_gradient(state)
-    stiff = 2 * bend_stiffness(state.depth_bend, CONFIG) / state.depth_bend.numel()
+    stiff = 2 * bend_stiffness(state.depth_bend, problem.setup, CONFIG) / state.depth_bend.numel()
     for frame, row, column in ((0, 0, 0), (3, 1, 2), (5, 2, 3)):
         change = torch.zeros_like(state.depth_bend)
         change[frame, row, column] = 1e-5

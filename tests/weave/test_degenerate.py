@@ -64,6 +64,24 @@ def test_a_chunk_that_nothing_ties_is_said_to_be_loose() -> None:
         assert ate(result.state.cam_from_world[piece], case.truth.cam_from_world[piece]) < 0.1
 
 
+def test_matches_with_a_loose_piece_accuse_nobody() -> None:
+    """Where a link failed the piece beyond it lies anywhere: the larger one must not doubt the smaller."""
+    case = short()
+    first, second = case.graph.edges.unbind(1)
+    across = ((first <= 14) & (second > 14))[case.matches.edge]
+    pixel = case.matches.pixel_j.clone()
+    # most matches across are wrong, so that the link is not verified; they stay in the table
+    wrong = across & (torch.arange(len(pixel)) % 10 != 0)
+    turned = torch.randperm(int(wrong.sum()), generator=torch.Generator().manual_seed(0))
+    pixel[wrong] = pixel[wrong][turned]
+    loner = some_frames(case.priors[2], list(range(1, 8)))
+    matches = replace(case.matches, pixel_j=pixel)
+    result = woven(replace(case, matches=matches, priors=(*case.priors[:2], loner)))
+    assert result.stage2.component.tolist() == [0, 0, 1]
+    assert result.trust.trusted[:15].all() and not result.trust.contradicted.any()
+    assert all("no verified match ties" in r for r in result.trust.reason[15:])
+
+
 @pytest.mark.parametrize("nothing", [0.0, torch.nan, torch.inf, -1.0])
 def test_depth_that_is_nowhere_valid(nothing: float) -> None:
     case = short()

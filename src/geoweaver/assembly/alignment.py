@@ -12,6 +12,7 @@ from geoweaver.assembly.loops import (
     believed_pairs,
     edge_inliers,
     gather_claims,
+    in_one_component,
     link_tolerances,
     mutual_support,
     tie_components,
@@ -41,13 +42,14 @@ def align_with_loops(
     claims = gather_claims(matches, observations, kind, loops, seed)
     support = mutual_support(claims, start, loops)
     start = tie_components(claims, claims.fitted & (support > 0), start)
+    tied = in_one_component(matches, observations, start)
     pairs = select_pairs(matches, claims.pair)
     fits_start = edge_inliers(pairs, observations, start.world_from_chunk, *link_tolerances(loops))
     believed = claims.fitted & ((support > 0) | (fits_start >= loops.inlier_share))
     quick = replace(config.solver, matches_most=config.solver.matches_first)
     layout, reports = start, []
     for _ in range(loops.rounds):
-        kept = select_pairs(matches, believed_pairs(matches, kind, claims, believed))
+        kept = select_pairs(matches, tied & believed_pairs(matches, kind, claims, believed))
         layout, report = align_chunks(kept, observations, layout, quick)
         reports.append(report)
         inliers = edge_inliers(pairs, observations, layout.world_from_chunk, *link_tolerances(loops))
@@ -55,7 +57,7 @@ def align_with_loops(
         if bool((verdict == believed).all()):
             break
         believed = verdict
-    kept = select_pairs(matches, believed_pairs(matches, kind, claims, believed))
+    kept = select_pairs(matches, tied & believed_pairs(matches, kind, claims, believed))
     layout, report = align_chunks(kept, observations, layout, config.solver)
     reports.append(report)
     rejected = torch.unique(pairs.edge[~believed])

@@ -24,21 +24,35 @@ class FrameSetup:
     """Chunk of each frame's canonical observation: the solver's second level."""
     held: Bool[Tensor, "F"]
     """Frames whose pose is the gauge: one per component."""
+    tied: Bool[Tensor, "F"]
+    """Frames that have matches: the others stay where they are, and weigh nothing in any mean."""
     size: tuple[int, int]
     """Width and height of the images."""
 
+    @property
+    def count(self) -> int:
+        """Frames that take part, one at least."""
+        return max(int(self.tied.sum()), 1)
 
-def bend_penalty(bend: Float[Tensor, "F r c"] | None, config: FrameRefinementConfig) -> Tensor | float:
+
+def bend_penalty(
+    bend: Float[Tensor, "F r c"] | None, setup: FrameSetup, config: FrameRefinementConfig
+) -> Tensor | float:
     """Grows with the logarithm of the bends' mean square: a prior that errs much is held less."""
     if bend is None:
         return 0.0
     usual = config.bend_usual**2
-    return config.bend_prior * usual * (bend.square().mean() / usual).log1p()
+    return config.bend_prior * usual * (_mean_square(bend, setup) / usual).log1p()
 
 
-def bend_stiffness(bend: Float[Tensor, "F r c"], config: FrameRefinementConfig) -> float:
+def bend_stiffness(bend: Float[Tensor, "F r c"], setup: FrameSetup, config: FrameRefinementConfig) -> float:
     """Weight of the mean square in the quadratic that touches the penalty here and lies above it."""
-    return config.bend_prior / (1 + float(bend.square().mean()) / config.bend_usual**2)
+    return config.bend_prior / (1 + float(_mean_square(bend, setup)) / config.bend_usual**2)
+
+
+def _mean_square(bend: Float[Tensor, "F r c"], setup: FrameSetup) -> Tensor:
+    """Over all nodes of the frames that take part."""
+    return bend.square().mean((-2, -1)).sum() / setup.count
 
 
 def group_focal(setup: FrameSetup) -> Tensor:
@@ -50,8 +64,8 @@ def group_focal(setup: FrameSetup) -> Tensor:
 
 
 def group_frames(setup: FrameSetup) -> Float[Tensor, "G"]:
-    """How many frames each physical camera took, one at least."""
-    return torch.bincount(setup.group).clamp(min=1).double()
+    """How many frames of each physical camera take part, one at least."""
+    return torch.bincount(setup.group, setup.tied.double()).clamp(min=1)
 
 
 def focal_stiffness(setup: FrameSetup, config: FrameRefinementConfig) -> Float[Tensor, "k k"]:
@@ -66,8 +80,8 @@ def focal_stiffness(setup: FrameSetup, config: FrameRefinementConfig) -> Float[T
 
 
 def beside_chunk(state: FrameState, setup: FrameSetup) -> Float[Tensor, "F"]:
-    """By how much each frame's depth scale differs from the mean of its chunk."""
-    a, part = state.depth_scale, setup.part
-    count = torch.bincount(part)
-    mean = torch.zeros(len(count), dtype=a.dtype).index_add(0, part, a) / count.clamp(min=1)
-    return a - mean[part]
+    """By how much each frame's depth scale differs from the mean of its chunk; 0 where it takes no part."""
+    a, part, tied = state.depth_scale, setup.part, setup.tied.double()
+    count = torch.bincount(part, tied)
+    mean = torch.zeros(len(count), dtype=a.dtype).index_add(0, part, tied * a) / count.clamp(min=1)
+    return tied * (a - mean[part])

@@ -77,12 +77,12 @@ class FrameProblem:
     def regulariser(self, state: FrameState) -> Tensor:
         """Eq. parameter_regularization, each term free of units."""
         c, s = self.config, self.setup
-        focal = group_focal(s)
+        focal, n = group_focal(s), s.count
         return (
-            bend_penalty(state.depth_bend, c)
-            + c.scale_prior * beside_chunk(state, s).square().mean()
-            + c.chunk_scale_prior * (state.depth_scale - 1).square().mean()
-            + c.shift_prior * (state.depth_shift / s.unit).square().mean()
+            bend_penalty(state.depth_bend, s, c)
+            + c.scale_prior * beside_chunk(state, s).square().sum() / n
+            + c.chunk_scale_prior * (state.depth_scale - 1)[s.tied].square().sum() / n
+            + c.shift_prior * (state.depth_shift / s.unit)[s.tied].square().sum() / n
             + c.focal_prior * ((state.focal_delta / focal).square().sum(-1) / group_frames(s)).mean()
             + c.aspect_prior * (state.focal_delta / focal).diff(dim=-1).square().mean()
         )
@@ -120,7 +120,7 @@ class FrameProblem:
         """How the nodes of some frames hang on the unknowns of these and of the frames matched to them."""
         assert state.depth_bend is not None, "a phase that bends starts from a flat bend"
         F, K = len(self.setup.group), sums.gradient.shape[1]
-        stiff = 2 * bend_stiffness(state.depth_bend, self.config) / (F * K)
+        stiff = 2 * bend_stiffness(state.depth_bend, self.setup, self.config) / (self.setup.count * K)
         normal = sums.normal + stiff * torch.eye(K, dtype=torch.float64)
         gradient = sums.gradient + stiff * state.depth_bend[sums.frame].flatten(1)
         pair = sums.end // 2
@@ -210,13 +210,13 @@ class FrameProblem:
     def _add_priors(
         self, state: FrameState, diagonal: Tensor, gradient: Tensor, corner: Tensor, corner_gradient: Tensor
     ) -> None:
-        c, s, F = self.config, self.setup, len(self.setup.group)
+        c, s, n = self.config, self.setup, self.setup.count
         # with each chunk's mean as it is now: a quadratic that touches the term here and lies above it
-        diagonal[:, 6, 6] += 2 * (c.scale_prior + c.chunk_scale_prior) / F
-        gradient[:, 6] += 2 * c.scale_prior / F * beside_chunk(state, s)
-        gradient[:, 6] += 2 * c.chunk_scale_prior / F * (state.depth_scale - 1)
-        diagonal[:, 7, 7] += 2 * c.shift_prior / F / s.unit.square()
-        gradient[:, 7] += 2 * c.shift_prior / F * state.depth_shift / s.unit.square()
+        diagonal[:, 6, 6] += 2 * (c.scale_prior + c.chunk_scale_prior) / n
+        gradient[:, 6] += 2 * c.scale_prior / n * beside_chunk(state, s)
+        gradient[:, 6] += 2 * c.chunk_scale_prior / n * (state.depth_scale - 1)
+        diagonal[:, 7, 7] += 2 * c.shift_prior / n / s.unit.square()
+        gradient[:, 7] += 2 * c.shift_prior / n * state.depth_shift / s.unit.square()
         if not s.calibrated:
             stiff = focal_stiffness(s, c)
             corner += stiff
@@ -273,9 +273,10 @@ def _in_one_scale(state: FrameState, moved: Bool[Tensor, "F"]) -> FrameState:
 def similarity_basis(state: FrameState, setup: FrameSetup) -> Float[Tensor, "F 8 7"]:
     """How each frame's unknowns move when its chunk moves by a similarity about its own middle."""
     centre = state.cam_from_world.centre
-    K = int(setup.part.max()) + 1
-    count = torch.bincount(setup.part, minlength=K).clamp(min=1)[:, None]
-    middle = (torch.zeros(K, 3, dtype=torch.float64).index_add_(0, setup.part, centre) / count)[setup.part]
+    K, tied = int(setup.part.max()) + 1, setup.tied.double()
+    count = torch.bincount(setup.part, tied, minlength=K).clamp(min=1)[:, None]
+    total = torch.zeros(K, 3, dtype=torch.float64).index_add_(0, setup.part, tied[:, None] * centre)
+    middle = (total / count)[setup.part]
     R = state.cam_from_world.rotation
     away = (R @ (middle - centre)[..., None]).squeeze(-1)
     basis = torch.zeros(len(centre), 8, 7, dtype=torch.float64)

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.assembly.frame_priors import FrameSetup
-from geoweaver.assembly.pairs import PairMatches, group_pairs
+from geoweaver.assembly.pairs import PairMatches, group_pairs, select_pairs, tied_frames
 from geoweaver.datatypes import ChunkLayout, Correspondences, FrameState, Observations
 from geoweaver.geometry import SE3, world_camera
 from geoweaver.geometry.registration import weighted_quantile
@@ -43,15 +43,18 @@ def start_frames(
         table.pixel_i, table.pixel_j,
         table.depth_i * scale[table.observation_i], table.depth_j * scale[table.observation_j], table.weight,
     )  # fmt: skip
+    component = layout.component[chunk]
+    # between pieces that nothing ties places are arbitrary: their matches would accuse the sound one too
     matches = group_pairs(world_table)
+    matches = select_pairs(matches, component[matches.observation_i] == component[matches.observation_j])
     intrinsics = observations.intrinsics[observation].clone()
     if shared_focal and not calibrated:
         intrinsics = _shared_focal(intrinsics, group, observations.confidence[observation] * seen)
     F, G = len(canonical), int(group.max()) + 1
-    component = layout.component[chunk]
     setup = FrameSetup(
         intrinsics, group, calibrated,
-        _frame_units(matches, F), _contiguous(chunk), _first_frames(component, matches, F), observations.size,
+        _frame_units(matches, F), _contiguous(chunk), _first_frames(component, matches, F),
+        tied_frames(matches, F), observations.size,
     )  # fmt: skip
     one, zero = torch.ones(F, dtype=torch.float64), torch.zeros(F, dtype=torch.float64)
     return FrameStart(matches, setup, FrameState(cameras, one, zero, torch.zeros(G, 2, dtype=torch.float64)))
@@ -123,8 +126,7 @@ def _frame_units(matches: PairMatches, frames: int) -> Tensor:
 
 def _first_frames(component: Tensor, matches: PairMatches, frames: int) -> Tensor:
     """The first matched frame of each component holds the gauge."""
-    touched = torch.zeros(frames, dtype=torch.bool)
-    touched[matches.observation_i] = touched[matches.observation_j] = True
+    touched = tied_frames(matches, frames)
     held = torch.zeros(frames, dtype=torch.bool)
     for c in torch.unique(component).tolist():
         mine = ((component == c) & touched).nonzero().squeeze(1)

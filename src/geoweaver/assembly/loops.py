@@ -169,6 +169,15 @@ def tie_components(claims: Claims, trusted: Bool[Tensor, "L"], layout: ChunkLayo
     return ChunkLayout(world, torch.unique(component, return_inverse=True)[1])
 
 
+def in_one_component(
+    matches: PairMatches, observations: Observations, layout: ChunkLayout
+) -> Bool[Tensor, "P"]:
+    """Pairs whose chunks hang together: between others places are arbitrary, and so is what matches miss."""
+    i, j = (layout.component[observations.chunk[x]] for x in (matches.observation_i, matches.observation_j))
+    same: Tensor = i == j
+    return same
+
+
 def believed_pairs(
     matches: PairMatches, kind: Int[Tensor, "E"], claims: Claims, believed: Bool[Tensor, "L"]
 ) -> Bool[Tensor, "P"]:

@@ -14,7 +14,7 @@ so that Stage 2 needs the first 7 of them, Stage 3 the first 11 or, uncalibrated
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geoweaver.assembly.kernel import Kernel
@@ -125,6 +125,13 @@ def select_pairs(matches: PairMatches, keep: Tensor) -> PairMatches:
     columns = (matches.pixel_i, matches.pixel_j, matches.depth_i, matches.depth_j, matches.weight)
     heads = (matches.observation_i[chosen], matches.observation_j[chosen], matches.edge[chosen])
     return PairMatches(start, *heads, *(c[rows] for c in columns))
+
+
+def tied_frames(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
+    """Frames that have matches; the others stay where they are, and say nothing about errors."""
+    tied = torch.zeros(frames, dtype=torch.bool)
+    tied[matches.observation_i] = tied[matches.observation_j] = True
+    return tied
 
 
 def thin_pairs(matches: PairMatches, per_pair: int) -> PairMatches:

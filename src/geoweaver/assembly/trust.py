@@ -17,7 +17,7 @@ from geoweaver.assembly.borders import contradicted_pieces
 from geoweaver.assembly.frame_problem import FrameProblem
 from geoweaver.assembly.fused import ErrorModel, error_forces, row_errors
 from geoweaver.assembly.loops import fitting_share
-from geoweaver.assembly.pairs import PairGeometry, PairMatches
+from geoweaver.assembly.pairs import PairGeometry, PairMatches, tied_frames
 from geoweaver.assembly.tears import TearConfig
 from geoweaver.datatypes import FrameState
 from geoweaver.geometry import SE3
@@ -41,7 +41,7 @@ class TrustConfig:
     alike_width: float = 0.15
     """Share of the image width over which a prior's depth errs alike."""
     alike_frames: int = 14
-    """Frames on end over which it does, within a chunk."""
+    """Frames with matches on end over which it does, within a chunk."""
     draws: int = 32
     """Random sign patterns: gives a sigma to about 10 %."""
     inflation: tuple[float, float] = (1.42, 1.66)
@@ -99,10 +99,12 @@ def judge_frames(
     for frame in range(len(component)):
         matches, share, cells = (float(x[frame]) for x in evidence)
         spread, turn = float(sigma[frame, 0] / unit[frame]), float(sigma[frame, 1])
-        why = _reason(matches, share, cells, spread, turn, int(component[frame]) == main, config)
+        # without any match at all there is no rest to be tied to
+        loose = int(component[frame]) not in (-1, main) and bool(problem.matches.rows)
+        why = _reason(matches, share, cells, spread, turn, loose, config)
         reason.append(why or (CONTRADICTED if contradicted[frame] else ""))
-    loose = (evidence[0] == 0) | (component != main)
-    return Trust(torch.where(loose[:, None], torch.inf, sigma), tuple(reason), contradicted)
+    unsure = (evidence[0] == 0) | (component != main)
+    return Trust(torch.where(unsure[:, None], torch.inf, sigma), tuple(reason), contradicted)
 
 
 def contradicted_frames(
@@ -125,12 +127,12 @@ def contradicted_frames(
 
 
 def _reason(
-    matches: float, share: float, cells: float, spread: float, turn: float, main: bool, config: TrustConfig
+    matches: float, share: float, cells: float, spread: float, turn: float, loose: bool, config: TrustConfig
 ) -> str:
+    if loose:
+        return "in a piece that no verified match ties to the rest: its place and scale are its own"
     if matches == 0:
         return "no matches with depth: only the prior or its neighbours say where the camera is"
-    if not main:
-        return "in a piece that no verified match ties to the rest: its place and scale are its own"
     if share < config.inlier_share:
         return f"only {100 * share:.0f} % of its matches agree with its camera"
     if cells < config.least_cells:
@@ -139,13 +141,6 @@ def _reason(
         centre, rotation = f"{100 * spread:.0f} % of depth", f"{turn * 57.2958:.1f} degrees"
         return f"weakly determined: centre to {centre}, rotation to {rotation}"
     return ""
-
-
-def tied_frames(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
-    """Frames that have matches; the others stay where they are, and say nothing about errors."""
-    tied = torch.zeros(frames, dtype=torch.bool)
-    tied[matches.observation_i] = tied[matches.observation_j] = True
-    return tied
 
 
 def frame_evidence(
@@ -195,8 +190,8 @@ def frame_sigma(
     if not problem.matches.rows:
         return torch.full((len(problem.setup.group), 2), torch.inf, dtype=torch.float64)
     geometry, matches = problem.geometry(state), problem.matches_at(state)
-    frame = torch.arange(len(problem.setup.group))
-    run = frame // config.alike_frames + len(frame) * problem.setup.part
+    rank = matched_rank(matches, len(problem.setup.group))
+    run = rank // config.alike_frames + len(rank) * problem.setup.part
     model = measured_errors(matches, geometry, size, config)
     told = (matches, geometry, problem.objective, problem.norm, problem.parameters, run, model)
     _, system = problem.linearise(state)
@@ -218,6 +213,12 @@ def frame_sigma(
     return torch.tensor(config.inflation, dtype=torch.float64) * torch.stack(rms, -1)
 
 
+def matched_rank(matches: PairMatches, frames: int) -> Int[Tensor, "F"]:
+    """Each frame's number among those that have matches: frames between keyframes do not count."""
+    rank: Tensor = (tied_frames(matches, frames).cumsum(0) - 1).clamp(min=0)
+    return rank
+
+
 def measured_errors(
     matches: PairMatches, geometry: PairGeometry, size: tuple[int, int], config: TrustConfig
 ) -> ErrorModel:
@@ -228,7 +229,9 @@ def measured_errors(
     """
     pixels, points = row_errors(matches, geometry)
     pair = matches.pair_of_row
-    apart = (matches.observation_j - matches.observation_i).abs() > config.alike_frames
+    last = int(torch.maximum(matches.observation_i, matches.observation_j).max())
+    rank = matched_rank(matches, last + 1)
+    apart = (rank[matches.observation_j] - rank[matches.observation_i]).abs() > config.alike_frames
     known = points.isfinite()
     far = known & apart[pair]
     used = far if bool(far.any()) else known
