@@ -1,5 +1,6 @@
 """One bundle adjustment of tracks: cameras are held where Stage 3 has them, uncalibrated lenses are free."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +12,12 @@ from torch import Tensor
 from geoweaver.export.tracks import TrackConfig, Tracks
 from geoweaver.geometry import SE3
 from geoweaver.results import FinishedRun
-from geoweaver.track_model import depths, model_of_tracks, pinhole
+from geoweaver.track_model import depths, model_of_tracks, part_of_model, pinhole
 
 _LENS_SURE = 0.005
 """Share of the image diagonal to which pixels that err by one must tell a lens for it to settle too."""
+_ASKED_TOGETHER = 300
+"""Images whose lens is asked for at once: for a thousand it would take half a gigabyte."""
 _LEAST_MISS = 0.02
 """Pixels below which no miss is worth telling from another."""
 
@@ -77,11 +80,11 @@ def _settle(run: FinishedRun, model: Any, frame_of: dict[int, int], hold_within:
     pycolmap.create_pose_prior_bundle_adjuster(options, hold, problem, held, model).solve()
 
 
-def _problem(model: Any, frame_of: dict[int, int]) -> Any:
+def _problem(model: Any, images: Iterable[int]) -> Any:
     import pycolmap
 
     problem = pycolmap.BundleAdjustmentConfig()
-    for image in frame_of:
+    for image in images:
         problem.add_image(image)
     for camera in set(model.cameras) - _free_lenses(model):
         problem.set_constant_cam_intrinsics(camera)
@@ -94,25 +97,40 @@ def _free_lenses(model: Any) -> set[int]:
 
 
 def _unsure_lenses(model: Any, frame_of: dict[int, int], options: Any) -> set[int]:
-    """Lenses that the tracks do not tell: short or straight ways leave the middle of the image open."""
+    """Lenses that the tracks do not tell: short or straight ways leave the middle of the image open.
+
+    What all images together tell takes memory with their number squared; stretches of them are asked instead,
+    and what they tell of a lens adds up.
+    """
+    free, images = _free_lenses(model), list(frame_of)
+    known = {k: np.zeros((3, 3)) for k in free}
+    stretches = -(-len(images) // _ASKED_TOGETHER)
+    for stretch in np.array_split(images, stretches) if free else ():
+        part = model if stretches == 1 else part_of_model(model, {int(i) for i in stretch})
+        for k, told in _told_of_lenses(part, [int(i) for i in stretch], free, options).items():
+            known[k] += told
+    return {k for k in free if not _sure(model.cameras[k], known[k])}
+
+
+def _told_of_lenses(model: Any, images: list[int], free: set[int], options: Any) -> dict[int, np.ndarray]:
+    """The inverse covariance of each lens: nothing where images tell nothing."""
     import pycolmap
 
-    free = _free_lenses(model)
-    if not free:
-        return free
-    problem = _problem(model, frame_of)
+    problem = _problem(model, images)
     problem.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
     adjuster = pycolmap.create_default_ceres_bundle_adjuster(options, problem, model)
     found = pycolmap.estimate_ba_covariance(pycolmap.BACovarianceOptions(), model, adjuster)
-    return free if found is None else {k for k in free if not _sure(model.cameras[k], found)}
+    if found is None:
+        return {}
+    covariance = {k: found.get_other_params_cov(model.cameras[k].params) for k in free}
+    return {k: np.linalg.pinv(c) for k, c in covariance.items() if c is not None and np.isfinite(c).all()}
 
 
-def _sure(camera: Any, found: Any) -> bool:
+def _sure(camera: Any, known: np.ndarray) -> bool:
     """Whether focal and principal point are known to a small share of the image."""
-    covariance = found.get_other_params_cov(camera.params)
-    if covariance is None:
+    if np.linalg.matrix_rank(known) < len(known):
         return False
-    worst = float(np.sqrt(np.diag(covariance)).max())
+    worst = float(np.sqrt(np.diag(np.linalg.inv(known))).max())
     return worst <= _LENS_SURE * float(np.hypot(camera.width, camera.height))
 
 

@@ -46,6 +46,26 @@ def model_of_tracks(
     return as_pycolmap(model), dict(enumerate(chosen.tolist(), 1))
 
 
+def part_of_model(model: Any, images: Collection[int]) -> Any:
+    """The same cameras and lenses with some images only, and the points that two of these see."""
+    import pycolmap
+
+    part = pycolmap.Reconstruction()
+    for lens in model.cameras.values():
+        part.add_camera_with_trivial_rig(lens)
+    for number in images:
+        old = model.images[number]
+        keypoints = np.array([p.xy for p in old.points2D]).reshape(-1, 2)
+        image = pycolmap.Image(name=old.name, keypoints=keypoints, camera_id=old.camera_id, image_id=number)
+        part.add_image_with_trivial_frame(image, old.cam_from_world())
+    for number, point in model.points3D.items():
+        elements = [e for e in point.track.elements if e.image_id in images]
+        if len(elements) >= 2:
+            kept = pycolmap.Point3D(xyz=point.xyz, color=point.color, track=pycolmap.Track(elements))
+            part.add_point3D_with_id(number, kept)
+    return part
+
+
 def _camera(params: list[float], size: tuple[int, int], kept: bool) -> Camera:
     """A lens as it is, or with one focal for both directions, to settle."""
     fx, fy, cx, cy = params
