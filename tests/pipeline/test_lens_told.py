@@ -1,4 +1,4 @@
-"""What images tell of a lens is asked in stretches: memory stays bounded, verdicts are those of all at once."""
+"""What images tell of a lens is asked in stretches: memory stays bounded, verdicts are the same."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ FRAMES, POINTS = 24, 60
 
 
 def walk(turn: float) -> tuple[Any, dict[int, int]]:
-    """Cameras on a line, turned to and fro by so many radians, before a cloud of points that all of them see."""
+    """Cameras on a line, turned to and fro by so many radians, before points that all of them see."""
     generator = torch.Generator().manual_seed(0)
     step = torch.zeros(FRAMES, 6, dtype=torch.float64)
     step[:, 0] = torch.linspace(-0.5, 0.5, FRAMES)
