@@ -118,6 +118,7 @@ def run_one(
     focal = float(corrected_intrinsics(woven.setup, woven.state)[0, 0] / simulated.truth.intrinsics[0, 0] - 1)
     return {
         "sequence": sequence, "preset": preset, "seed": seed, "frames": len(truth),
+        "per_edge": per_edge, "share": share,
         **{f"ate{k + 1}": a for k, a in enumerate(ates)}, "ratio": ates[0] / ates[2],
         **{f"auc{k + 1}": a for k, a in enumerate(aucs)},
         "scale_error": float(chunk_scale_errors(simulated, woven).abs().max()),
@@ -144,6 +145,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = [] if options.fresh else saved_rows("ablation")
+    asked = (options.per_edge, options.share)
+    rows = [r for r in rows if (r.get("per_edge"), r.get("share")) == asked]
     done = {(r["sequence"], r["preset"], r["seed"]) for r in rows}
     for seed in range(options.seeds):
         for preset in ("default", "hard"):

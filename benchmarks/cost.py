@@ -1,12 +1,16 @@
 """How lm's cost grows with matches and with frames, and its peak memory (`python -m benchmarks.cost`).
 
 An iteration is linearise (residuals, Jacobians, accumulation), solve, and one evaluation of the true
-objective. The exponent is the slope of log seconds over log size.
+objective: of the fine phase, and of the last one, in which depth bends. The exponent is the slope of log
+seconds over log size. Every row has a process of its own, so that its memory is its own.
 """
 
 import argparse
+import multiprocessing
 import resource
 import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +29,13 @@ SIZE = (512, 288)
 K = torch.tensor([400.0, 400.0, 256.0, 144.0], dtype=torch.float64)
 
 
-def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, FrameState]:
+FRAMES = (100, 300, 1000, 2500, 5000)
+PHASES = {"fine": 1, "bending": 2}
+
+
+def problem(
+    frames: int, per_edge: int, phase: str = "fine", seed: int = 0
+) -> tuple[FrameProblem, FrameState]:
     """A long chain, each frame tied to the 1st, 2nd, 4th and 8th after it: exact geometry plus noise."""
     g = torch.Generator().manual_seed(seed)
     step = torch.zeros(frames, 6, dtype=torch.float64)
@@ -62,11 +72,21 @@ def problem(frames: int, per_edge: int, seed: int = 0) -> tuple[FrameProblem, Fr
     shaken = SE3.exp(0.002 * torch.randn(frames, 6, generator=g, dtype=torch.float64)) @ cameras
     config = FrameRefinementConfig()
     state = FrameState(shaken, one, zero, torch.zeros(1, 2, dtype=torch.float64))
-    return frame_problem(matches, setup, config, config.phases[1]), state
+    made = frame_problem(matches, setup, config, config.phases[PHASES[phase]])
+    if made.bending is not None:
+        flat = torch.zeros(frames, *made.bending.grid.nodes, dtype=torch.float64)
+        state = replace(state, depth_bend=flat)
+    return made, state
 
 
-def measure(frames: int, per_edge: int, repeats: int) -> dict[str, Any]:
-    made, state = problem(frames, per_edge)
+def measure(frames: int, per_edge: int, phase: str, repeats: int) -> dict[str, Any]:
+    """One row; the first, tiny problem compiles."""
+    torch.set_num_threads(1)
+    small, begin = problem(20, 10, phase)
+    small.step(begin, small.linearise(begin)[1], 1e-4)
+    small.loss(begin)
+    before = _peak_gb()
+    made, state = problem(frames, per_edge, phase)
     made.loss(state)
     accumulate, solve, evaluate = [], [], []
     for _ in range(repeats):
@@ -83,11 +103,15 @@ def measure(frames: int, per_edge: int, repeats: int) -> dict[str, Any]:
     best = [min(x) for x in (accumulate, solve, evaluate)]
     rows = made.matches.rows
     return {
-        "frames": frames, "edges": len(made.matches), "matches": rows,
+        "phase": phase, "frames": frames, "edges": len(made.matches), "matches": rows,
         "accumulate_s": best[0], "solve_s": best[1], "evaluate_s": best[2],
         "iteration_s": sum(best), "million_matches_per_s": rows / best[0] / 1e6,
-        "peak_rss_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2,
+        "peak_rss_gb": _peak_gb(), "of_that_libraries_gb": before,
     }  # fmt: skip
+
+
+def _peak_gb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
 
 
 def exponent(rows: list[dict[str, Any]], by: str) -> float:
@@ -99,17 +123,24 @@ def exponent(rows: list[dict[str, Any]], by: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--matches", type=int, default=10_000_000, help="the largest number of matches")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    measure(20, 10, 1)  # compiles
-    sizes = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
-    by_matches = [measure(300, n // 1185, options.repeats) for n in sizes]
-    by_frames = [measure(n, 50, options.repeats) for n in (100, 300, 1000, 2500, 5000)]
-    print_table(by_matches + by_frames)
-    exponents = {"matches": exponent(by_matches[1:], "matches"), "frames": exponent(by_frames[1:], "frames")}
+    sizes = [n for n in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000) if n <= options.matches]
+    sweeps = {"matches": [(300, n // 1185) for n in sizes], "frames": [(n, 50) for n in FRAMES]}
+    rows: list[dict[str, Any]] = []
+    exponents = {}
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as process:
+        for phase in PHASES:
+            for sweep, cases in sweeps.items():
+                found = []
+                for case in cases:
+                    found.append(process.submit(measure, *case, phase, options.repeats).result())
+                    print_table(found[-1:])
+                rows += [{"sweep": sweep, **row} for row in found]
+                exponents[f"{phase}, {sweep}"] = exponent(found[1:], sweep)
+                write_results("cost", rows, exponents=exponents)
     print("exponents", exponents)
-    labelled = [{"sweep": "matches", **r} for r in by_matches] + [{"sweep": "frames", **r} for r in by_frames]
-    write_results("cost", labelled, exponents=exponents)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from benchmarks.colmap_peer import colmap_row
 from benchmarks.harness import print_table, saved_rows, write_results
 from benchmarks.subjects import Subject, every_name, find_subjects
 from geoweaver.datatypes import Trajectory
-from geoweaver.errors import GeoWeaverError
 from geoweaver.evaluation.depth import DepthFrame, score_depth
 from geoweaver.evaluation.scores import TrajectoryScores, score_trajectory
 from geoweaver.finished import load_run
@@ -85,10 +84,9 @@ def depth_scores(subject: Subject, run: FinishedRun, scored: TrajectoryScores) -
                     found.depth, read_depth(file, subject.depth_unit), found.confidence, file.name
                 )
 
-    try:
-        depth = score_depth(compared(), scored.scale)
-    except GeoWeaverError:
+    if not any(subject.depth(frame) for frame in run.depths.frames):
         return {}
+    depth = score_depth(compared(), scored.scale)
     return {
         "absrel": depth.absrel,
         "absrel_confident": depth.absrel_confident,
@@ -114,6 +112,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where the runs go; without it they are thrown away")
     parser.add_argument("--max-frames", type=int)
     parser.add_argument("--colmap", choices=("kept", "fresh", "known", "none"), default="kept")
+    parser.add_argument("--fresh", dest="colmap", action="store_const", const="fresh", help="--colmap fresh")
     options = parser.parse_args()
     rows = [r for r in saved_rows("sequences") if r["sequence"] not in options.sequences]
     with tempfile.TemporaryDirectory() as scratch:
