@@ -21,6 +21,7 @@ from benchmarks.readme_words import (
     quality,
     render,
     sequences,
+    sfm_prior,
     sigmas,
     world_clouds,
 )
@@ -42,6 +43,7 @@ MORE: dict[str, tuple[str, Words]] = {
     "sigmas": ("What a stated sigma holds", sigmas),
     "outliers": ("What wrong matches cost", outliers),
     "priors": ("Other priors", priors),
+    "sfm_prior": ("The embedded prior", sfm_prior),
     "matching": ("The matcher", matching),
     "gpm": ("The GPM", gpm),
     "render": ("The worlds", render),

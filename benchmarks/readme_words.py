@@ -216,6 +216,27 @@ ones cost more: at 150 a pair the corridor's 0.008 m become 0.028 m with 40 % wr
 {table(heads, lines)}"""
 
 
+def sfm_prior(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
+    """Chunks of the embedded prior by themselves, and what its confidence means."""
+    lines = []
+    for r in rows:
+        depth = ["", "", "", ""]
+        if r["absrel_all"] is not None:
+            sure = [100 * right for said, right, _ in r["calibration"] if said > 0.8]
+            unsure = [100 * right for said, right, _ in r["calibration"] if said < 0.3]
+            depth = [f"{r['absrel_all']:.3f}", f"{r['absrel_half']:.3f}"]
+            depth += [f"{max(sure, default=0):.0f} %", f"{min(unsure, default=0):.0f} %"]
+        cost = [f"{r[f'cpu_{k}']:.2f}" for k in ("features", "sfm", "depth")]
+        name = r["sequence"].removeprefix("world:")
+        lines.append([name, f"{r['placed']} of {r['frames']}", f"{r['ate']:.4f}", *depth, *cost])
+    heads = ["sequence", "placed", "ATE of pieces", "AbsRel", "sure half", "right where sure", "where unsure",
+             "core seconds a frame: features", "cameras", "depth"]  # fmt: skip
+    return f"""The first 60 frames, one chunk by itself. Right: within 5 % of the truth; sure: confidence
+above 0.8, unsure: below 0.3. The whole curves: benchmarks/results/sfm_prior.png.
+
+{table(heads, lines)}"""
+
+
 def matching(rows: list[dict[str, Any]], document: dict[str, Any]) -> str:
     """The matcher by the distance of its frames."""
     shares = ("within 1 px", "within 4 px", "coverage")

@@ -1,6 +1,7 @@
 """`python -m benchmarks.sfm_prior`: cameras, depth, confidence and seconds of the sfm prior on slices.
 
-Cameras are scored per piece after its own Sim(3), depth after one scale per piece (from its confident half).
+Writes a figure of what confidence means beside the JSON. Cameras are scored per piece after its own Sim(3),
+depth after one scale per piece (from its confident half).
 Recordings are read from the folder GEOWEAVER_DATA; `world:NAME` is rendered.
 """
 
@@ -18,7 +19,7 @@ import tyro
 from jaxtyping import Float
 from torch import Tensor
 
-from benchmarks.harness import print_table, write_results
+from benchmarks.harness import RESULTS, print_table, write_results
 from geoweaver.datatypes import Camera, Chunk, ChunkPrior, Frames
 from geoweaver.features import extract_features
 from geoweaver.formats.depth import depth_files, read_depth
@@ -205,6 +206,24 @@ def calibration(error: Tensor, sure: Tensor) -> list[list[float]]:
     return rows
 
 
+def plot(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Share of depths within 5 % against confidence: on the diagonal confidence means what it says."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
+    axis.plot([0, 1], [0, 1], color="0.7", lw=1)
+    for row in rows:
+        if row["absrel_all"] is not None:
+            said, right, _ = zip(*row["calibration"], strict=True)
+            axis.plot(said, right, "o-", ms=3, label=row["sequence"].removeprefix("world:"))
+    axis.set(xlabel="confidence", ylabel="share of depths within 5 %", xlim=(0, 1), ylim=(0, 1))
+    axis.legend(fontsize=8)
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     """Measure, print a table, write JSON."""
     options = tyro.cli(Options, config=(tyro.conf.FlagCreatePairsOff,))
@@ -215,6 +234,7 @@ def main() -> None:
         print_table([{k: v for k, v in rows[-1].items() if k != "calibration"}])
         print("   confidence, share within 5 %, pixels:", rows[-1]["calibration"], flush=True)
     write_results("sfm_prior", rows)
+    plot(RESULTS / "sfm_prior.png", rows)
 
 
 if __name__ == "__main__":
