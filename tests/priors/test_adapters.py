@@ -204,6 +204,19 @@ def test_a_camera_is_never_another_folders(
     assert _by_name(names, frames) == found
 
 
+def test_known_cameras_are_counted_among_all_images(tmp_path: Path) -> None:
+    from geoweaver.datatypes import Trajectory
+    from geoweaver.formats.kitti import write_kitti
+    from geoweaver.priors.known_cameras import known_cameras
+
+    scene = make_scene(2)
+    write_kitti(tmp_path / "poses.txt", Trajectory(scene.cam_from_world, torch.arange(4)))
+    frames = replace(scene.frames(), chosen=(1, 3, 5, 7))
+    found = known_cameras(tmp_path / "poses.txt", frames)
+    assert sorted(found) == [0, 1]
+    assert torch.allclose(found[1].matrix(), scene.cam_from_world[3].matrix(), atol=1e-6)
+
+
 def test_a_gap_in_the_known_cameras_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

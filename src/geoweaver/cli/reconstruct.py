@@ -64,7 +64,7 @@ class Options:
     max_size: _Count = None
     """Long side of the working images in pixels."""
     known_distance: Annotated[str | None, arg(metavar="A,B,METRES")] = None
-    """How far apart the cameras of two frames (name or index) are; the result is then metric."""
+    """How far apart the cameras of two frames (name, or index among all) are; the result is then metric."""
     scale: Annotated[float | None, arg(metavar="FACTOR")] = None
     """A plain factor on all lengths."""
     outputs: Literal["all", "cameras"] = "all"

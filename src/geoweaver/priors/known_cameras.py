@@ -1,4 +1,4 @@
-"""Cameras that the user already knows, matched to frames: by name, else by time, else by index."""
+"""Cameras that the user already knows, matched to frames: by name, else by time, else by index among all."""
 
 import logging
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def _rows(trajectory: Trajectory, frames: Frames) -> dict[int, int]:
     if trajectory.timestamps is not None and len(frames) > 1:
         return _by_time(trajectory.timestamps.double(), frames)
     by_index = {int(index): row for row, index in enumerate(trajectory.index)}
-    return {frame: by_index[frame] for frame in range(len(frames)) if frame in by_index}
+    return {frame: by_index[place] for frame, place in enumerate(frames.places) if place in by_index}
 
 
 def _by_name(names: Sequence[str], frames: Sequence[str]) -> dict[int, int]:
