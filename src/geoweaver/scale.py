@@ -76,6 +76,6 @@ def _frame(text: str, frames: Frames) -> int:
     if text.isascii() and text.isdigit() and int(text) in frames.places:
         return frames.places.index(int(text))
     raise ConfigError(
-        f"--known-distance: no frame {text!r} is used: "
+        f"--known-distance: {text!r} is no frame that is used, or several: "
         f"give a name, or an index among all images such as {frames.places[0]} or {frames.places[-1]}"
     )
