@@ -73,9 +73,16 @@ class Frames:
     """What the user should know about the input, one line each."""
     lost: tuple[str, ...] = field(default=(), metadata={"in_key": False})
     """Those of the notes that tell of frames which are missing altogether."""
+    chosen: tuple[int, ...] = field(default=(), metadata={"in_key": False})
+    """Index of each frame among all images of the input; empty where these are all."""
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """How users count the frames: among all images of the input."""
+        return self.chosen or tuple(range(len(self)))
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def _opened(input: Path, out: Path, config: Config, overwrite: bool) -> Iterator
     """The input's frames, then the run's workspace: an input that is wrong touches no folder."""
     frames = open_frames(input, config.frames)
     if config.scale is not None:
-        config.scale.check(frames.names)
+        config.scale.found(frames)
     _tell(frames)
     _warn_of_strangers(out)
     with Store.open(out / "work") as store:
@@ -250,13 +250,14 @@ def _complete(
     """The frames that the weave left out, each placed by what it sees; lengths in metres where known."""
     depths = RunDepths(woven, PriorStore(store, "priors", woven.priors))
     matches = RunMatches(woven, store)
+    scale = None if config.scale is None else config.scale.found(frames)
 
     def compute() -> SavedRun:
         result = locate_rest(frames, woven.result, woven.graph, depths, matches, key, store, engine)
         whole = replace(woven, result=result)
-        return whole if config.scale is None else rescale_run(whole, config.scale.factor(result))
+        return whole if scale is None else rescale_run(whole, scale.factor(result))
 
-    final = artifact_key(STAGE, VERSION, [BETWEEN_VERSION, config.scale], [key])
+    final = artifact_key(STAGE, VERSION, [BETWEEN_VERSION, scale], [key])
     return cached_noun(store, SavedRun, STAGE, PIECE, final, compute)[0], final
 
 

@@ -1,9 +1,8 @@
 """What a user knows about lengths: a distance between two frames in metres, or a plain factor."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from geoweaver.datatypes import Reconstruction
+from geoweaver.datatypes import Frames, Reconstruction
 from geoweaver.errors import ConfigError, DegenerateError
 
 
@@ -15,18 +14,20 @@ class KnownScale:
     first: str | None = None
     second: str | None = None
 
-    def check(self, names: Sequence[str]) -> None:
-        """Refuse frames that are not there, before anything is computed."""
+    def found(self, frames: Frames) -> "KnownScale":
+        """The same with the frames' whole names; refuses frames that are not there."""
         if self.first is None or self.second is None:
-            return
-        if _frame(self.first, names) == _frame(self.second, names):
+            return self
+        first, second = (frames.names[_frame(text, frames)] for text in (self.first, self.second))
+        if first == second:
             raise ConfigError(f"--known-distance: {self.first} and {self.second} are one frame: give two")
+        return replace(self, first=first, second=second)
 
     def factor(self, result: Reconstruction) -> float:
-        """What every length of the run is multiplied with."""
+        """What every length of the run is multiplied with, once its frames are found."""
         if self.first is None or self.second is None:
             return self.length
-        ends = [_frame(name, result.names) for name in (self.first, self.second)]
+        ends = [result.names.index(name) for name in (self.first, self.second)]
         for frame, name in zip(ends, (self.first, self.second), strict=True):
             if not bool(result.trusted[frame]):
                 raise DegenerateError(
@@ -43,7 +44,7 @@ class KnownScale:
 
 
 def parse_scale(known_distance: str | None, factor: float | None) -> KnownScale | None:
-    """From the command line: A,B,metres (frames by name or index) or a factor."""
+    """From the command line: A,B,metres (frames by name, or index among all) or a factor."""
     if known_distance is not None and factor is not None:
         raise ConfigError("--known-distance and --scale both fix the unit: give one of them")
     if factor is not None:
@@ -66,14 +67,15 @@ def _positive(text: str, option: str) -> float:
     return value
 
 
-def _frame(name: str, names: Sequence[str]) -> int:
-    """A frame by its name, its file name without folder, or its place."""
-    short = [n.rsplit("/", 1)[-1] for n in names]
-    for known in (list(names), short):
-        if known.count(name) == 1:
-            return known.index(name)
-    if name.isdigit() and int(name) < len(names):
-        return int(name)
+def _frame(text: str, frames: Frames) -> int:
+    """A frame by its name, its file name without folder, or its index among all images of the input."""
+    short = [name.rsplit("/", 1)[-1] for name in frames.names]
+    for known in (list(frames.names), short):
+        if known.count(text) == 1:
+            return known.index(text)
+    if text.isascii() and text.isdigit() and int(text) in frames.places:
+        return frames.places.index(int(text))
     raise ConfigError(
-        f"--known-distance: there is no frame {name!r}: give names or places 0 to {len(names) - 1}"
+        f"--known-distance: {text!r} is no frame that is used, or several: "
+        f"give a name, or an index among all images such as {frames.places[0]} or {frames.places[-1]}"
     )

@@ -76,6 +76,7 @@ def test_a_failing_scene_is_told_by_the_exit_code_and_the_others_are_there(made,
         (["folder", "--data", "DATA", "-o", "OUT", "--max-time-diff", "nan"], "--max-time-diff"),
         (["folder", "--data", "DATA", "-o", "OUT", "--depth-unit", "0"], "--depth-unit"),
         (["folder", "--data", "DATA", "-o", "OUT", "--qualty", "high"], "did you mean --quality?"),
+        (["folder", "--data", "DATA", "-o", "OUT", "--address", "host:1"], "add --engine ray"),
         (["folder", "-o", "OUT"], "--data"),
     ],
 )

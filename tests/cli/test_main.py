@@ -87,6 +87,11 @@ def test_every_command_has_help(name):
         (["evaluate", "a", "b", "--depth-unit", "0"], "--depth-unit"),
         (["evaluate", "a", "b", "--estimate-depth", "d"], "--estimate-depth"),
         (["evaluate", "a", "b", "c", "--depth", "d", "--estimate-depth", "d"], "--estimate-depth"),
+        (["reconstruct", "v.mp4", "-o", "out", "--address", "host:1"], "add --engine ray"),
+        (
+            ["reconstruct", "v.mp4", "-o", "out", "--preset", "paper", "--quality", "high"],
+            "--preset paper fixes",
+        ),
     ],
 )
 def test_wrong_options_give_one_line_and_2(capfd, arguments, words):

@@ -1,6 +1,7 @@
 """Depth exports: floats with confidence, 16-bit maps with a stated step, an index, no padding."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -104,3 +105,11 @@ def test_a_run_without_depth_says_so(run, tmp_path):
     with pytest.raises(DegenerateError, match="no depth"):
         write_depth_folder(replace(run, depths=Nothing()), tmp_path / "depth")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_on_the_disk_before_it_has_its_name(run, tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(os, "sync", lambda: found.append({path.suffix for path in tmp_path.rglob("*.*")}))
+    write_depth_folder(run, tmp_path / "depth", [0, 1])
+    assert found == [{".tmp", ".npz", ".png", ".json"}]
+    assert [path.name for path in tmp_path.iterdir()] == ["depth"]

@@ -100,7 +100,9 @@ def test_masks_are_written_where_there_are_any(clip, images, tmp_path):
     run = finished(first(clip, 3), tmp_path / "in", tmp_path / "run", options)
     export_run(run, "nerfstudio", tmp_path / "ns")
     loaded = load(tmp_path / "ns/transforms.json")
-    shown = [np.asarray(Image.open(file).convert("L")) for file in loaded.masks]
+    masks = [Image.open(file) for file in loaded.masks]
+    assert {mask.mode for mask in masks} == {"L"}, "nerfstudio refuses masks of colour"
+    shown = [np.asarray(mask) for mask in masks]
     assert (shown[0] == 255).all() and shown[1].shape == blind.shape
     assert (shown[1] != blind).mean() < 0.02
 

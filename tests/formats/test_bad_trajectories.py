@@ -149,6 +149,16 @@ def test_a_full_disk_is_told_from_a_wrong_path(tmp_path, error, words):
     assert ("space" in str(caught.value)) == (error.errno != 13)
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: sizes.append((os.fstat(handle).st_size, *tmp_path.glob("a")))
+    )
+    with writing(tmp_path / "a") as file:
+        file.write(b"content")
+    assert sizes == [(7,)] and (tmp_path / "a").read_bytes() == b"content"
+
+
 def _written(path):
     path.write_text(GOOD)
     return path

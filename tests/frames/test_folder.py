@@ -10,6 +10,7 @@ from PIL import Image
 
 from geoweaver.errors import ConfigError, InputError
 from geoweaver.frames import FramesConfig, UnreadableFrameError, open_frames
+from geoweaver.frames.images import read_mask
 
 
 def test_natural_order_and_index_as_time(tmp_path: Path) -> None:
@@ -199,6 +200,38 @@ def test_masks_folder(tmp_path: Path) -> None:
     assert plain.notes == ()
     assert frames.digests[0] != plain.digests[0]
     assert frames.digests[2] == plain.digests[2]
+
+
+@pytest.mark.parametrize(
+    ("white", "kind", "suffix"),
+    [(1, np.uint8, "png"), (1, np.uint16, "png"), (255, np.uint16, "png"), (65535, np.uint16, "png"),
+     (1, np.float32, "tiff"), (255, np.uint8, "jpg"), (True, bool, "png")],
+)  # fmt: skip
+def test_masks_of_every_level(tmp_path: Path, white: int, kind: type, suffix: str) -> None:
+    recordings.write_images(tmp_path / "in", recordings.sliding(3), [f"{k}.{suffix}" for k in range(3)])
+    (tmp_path / "masks").mkdir()
+    for k, shown in enumerate((slice(48, None), slice(None), slice(0))):
+        mask = np.zeros((64, 96), kind)
+        mask[:, shown] = white
+        Image.fromarray(mask).save(tmp_path / f"masks/{k}.{suffix}")
+    frames = open_frames(tmp_path / "in", FramesConfig(masks=tmp_path / "masks"))
+    assert [frames.masks.read(i).mean() for i in range(3)] == [0.5, 1, 0]
+    assert frames.masks.read(0)[:, 48:].all() and frames.notes == ()
+
+
+def test_ones_in_the_black_of_a_jpeg_mean_nothing(tmp_path: Path) -> None:
+    Image.fromarray(np.ones((64, 96), np.uint8)).save(tmp_path / "0.jpg")
+    assert not read_mask(tmp_path / "0.jpg").any()
+
+
+@pytest.mark.parametrize(("rows", "told"), [(0, True), (1, False)])
+def test_masks_that_leave_nothing_are_told(tmp_path: Path, rows: int, told: bool) -> None:
+    recordings.write_images(tmp_path / "in", recordings.sliding(3))
+    mask = np.zeros((64, 96), np.uint8)
+    mask[:rows] = 255
+    recordings.write_images(tmp_path / "masks", [mask] * 3)
+    notes = open_frames(tmp_path / "in", FramesConfig(masks=tmp_path / "masks")).notes
+    assert any("more than 99 %" in note for note in notes) == told
 
 
 def test_working_size(tmp_path: Path) -> None:

@@ -76,6 +76,54 @@ def test_synchronised_cameras_share_times(tmp_path: Path) -> None:
     assert times.tolist() == [0.5, 0.6, 0.7, 0.5, 0.6, 0.7]
 
 
+def two_cameras(tmp_path: Path) -> Path:
+    """Two cameras whose images have the same file names."""
+    for side in ("cam0", "cam1"):
+        recordings.write_images(tmp_path / "in" / side, recordings.flat([1, 2]))
+    return tmp_path / "in"
+
+
+def test_equal_file_names_of_two_cameras_have_their_own_times(tmp_path: Path) -> None:
+    lines = [f"{time} data/cam{c}/{i}.png" for c in (0, 1) for i, time in enumerate((10 * c + 1, 10 * c + 2))]
+    given = written(tmp_path, "\n".join(lines))
+    times = open_frames(two_cameras(tmp_path), FramesConfig(timestamps=given)).timestamps
+    assert times.tolist() == [1, 2, 11, 12]
+    given = written(tmp_path, "\n".join(lines[:2]))
+    with pytest.raises(InputError, match="no time for cam1/0"):
+        open_frames(tmp_path / "in", FramesConfig(timestamps=given))
+
+
+def test_a_name_without_folder_is_every_cameras(tmp_path: Path) -> None:
+    given = written(tmp_path, "1,0.png\n2,1.png\n3,2.png\n", "data.csv")
+    times = open_frames(two_cameras(tmp_path), FramesConfig(timestamps=given)).timestamps
+    assert times.tolist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("line", ["{time} rgb/my image {i}.png", "{time},my image {i}.png,"])
+def test_image_names_with_blanks(tmp_path: Path, line: str) -> None:
+    names = [f"my image {i}.png" for i in range(1, 4)]
+    folder = recordings.write_images(tmp_path / "in", recordings.flat([1, 2, 3]), names)
+    given = written(tmp_path, "\n".join(line.format(time=10 + i, i=i) for i in range(5)))
+    times = open_frames(folder, FramesConfig(timestamps=given)).timestamps
+    assert times.tolist() == [11, 12, 13]
+
+
+def test_further_columns_are_no_names(folder: Path, tmp_path: Path) -> None:
+    given = written(tmp_path, "\n".join(f"{i} rgb/{i}.png {i} depth/{4 - i}.png" for i in range(5)))
+    assert open_frames(folder, FramesConfig(timestamps=given)).timestamps.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("first", "unit"),
+    [(1403715273, 1), (1403715273262, 10**3), (1403715273262142, 10**6), (1403715273262142976, 10**9),
+     (9 * 10**14, 10**9)],
+)  # fmt: skip
+def test_digits_tell_the_unit(folder: Path, tmp_path: Path, first: int, unit: int) -> None:
+    given = written(tmp_path, "\n".join(str(first + i * unit * 50_000) for i in range(5)))
+    times = open_frames(folder, FramesConfig(timestamps=given)).timestamps
+    assert times.tolist() == pytest.approx([first / unit + 50_000 * i for i in range(5)], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -116,6 +164,19 @@ def test_one_camera_per_sub_folder(tmp_path: Path) -> None:
     single = recordings.write_images(tmp_path / "single", recordings.flat([1, 2]))
     with pytest.raises(InputError, match="2 cameras and none for"):
         open_frames(single, FramesConfig(intrinsics=str(given)))
+
+
+def test_equal_file_names_of_two_cameras_have_their_own_lenses(tmp_path: Path) -> None:
+    size = {"w": 96, "h": 64, "cx": 48, "cy": 32, "transform_matrix": np.eye(4).tolist()}
+    scene = {"frames": [
+        {**size, "file_path": f"images/cam{c}/{i}.png", "fl_x": focal, "fl_y": focal}
+        for c, focal in enumerate((100, 120)) for i in range(2)
+    ]}  # fmt: skip
+    given = FramesConfig(intrinsics=str(written(tmp_path, json.dumps(scene), "transforms.json")))
+    frames = open_frames(two_cameras(tmp_path), given)
+    assert [frames.cameras[g].rectified[0] for g in frames.camera.tolist()] == [100, 100, 120, 120]
+    with pytest.raises(InputError, match="2 cameras and none for 0"):
+        open_frames(tmp_path / "in/cam0", given)
 
 
 @pytest.mark.parametrize(

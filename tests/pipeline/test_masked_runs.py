@@ -49,7 +49,9 @@ def test_alpha_masks_a_finished_run_and_what_is_exported_from_it(small: Path, tm
     assert run.frames.masks is not None and not run.frames.masks.read(3)[:28].any()
     assert run.frames.masks.read(3)[32:].all()
     model = export_run(run, "colmap")
-    mask = np.asarray(Image.open(sorted((model / "masks").rglob("*.png"))[0]).convert("L"))
+    exported = Image.open(sorted((model / "masks").rglob("*.png"))[0])
+    mask = np.asarray(exported)
+    assert exported.mode == "L"
     assert mask.shape == (144, 256) and not mask[:38].any() and (mask[42:] == 255).all()
     shutil.rmtree(tmp_path / "images")
     assert load_run(out).frames.masks is None, "without its images a run has no masks"

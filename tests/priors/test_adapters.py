@@ -183,25 +183,17 @@ def test_known_cameras_are_found_by_name_and_by_index(tmp_path: Path) -> None:
     assert torch.allclose(found[2].matrix(), scene.cam_from_world[2].matrix(), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("names", "frames", "found"),
-    [
-        (["cam0/000.png", "cam1/000.png"], ["cam0/000.png", "cam1/000.png"], {0: 0, 1: 1}),
-        (["images/cam1/000.jpg", "images/cam0/000.jpg"], ["cam0/000.png", "cam1/000.png"], {0: 1, 1: 0}),
-        (["000.png"], ["cam0/000.png", "cam1/000.png"], {}),
-        (["cam0/000.png", "cam1/000.png"], ["000.png"], {}),
-        (["cam1/000.png"], ["cam0/000.png", "cam1/000.png"], {1: 0}),
-        (["001", "000"], ["images/000.png", "images/001.png"], {0: 1, 1: 0}),
-        (["000.jpg", "000.png"], ["000.png"], {0: 1}),
-        (["./train/r_0", "./test/r_0"], ["train/r_0.png"], {0: 0}),
-    ],
-)
-def test_a_camera_is_never_another_folders(
-    names: list[str], frames: list[str], found: dict[int, int]
-) -> None:
-    from geoweaver.priors.known_cameras import _by_name
+def test_known_cameras_are_counted_among_all_images(tmp_path: Path) -> None:
+    from geoweaver.datatypes import Trajectory
+    from geoweaver.formats.kitti import write_kitti
+    from geoweaver.priors.known_cameras import known_cameras
 
-    assert _by_name(names, frames) == found
+    scene = make_scene(2)
+    write_kitti(tmp_path / "poses.txt", Trajectory(scene.cam_from_world, torch.arange(4)))
+    frames = replace(scene.frames(), chosen=(1, 3, 5, 7))
+    found = known_cameras(tmp_path / "poses.txt", frames)
+    assert sorted(found) == [0, 1]
+    assert torch.allclose(found[1].matrix(), scene.cam_from_world[3].matrix(), atol=1e-6)
 
 
 def test_a_gap_in_the_known_cameras_is_said_in_one_line(

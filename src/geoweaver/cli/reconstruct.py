@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from geoweaver.errors import ConfigError
+
 if TYPE_CHECKING:
     from geoweaver.datatypes import Reconstruction
     from geoweaver.pipeline import Config
@@ -26,7 +28,7 @@ class Options:
     out: Annotated[Path, arg(aliases=["-o"], metavar="OUT")]
     """The run's folder."""
     quality: Literal["draft", "normal", "high"] = "normal"
-    """How much time to spend: image size, features, keyframes, matches, points."""
+    """How much time to spend: image size, features, keyframes, matches, points; not with paper."""
     prior: str = "sfm"
     """NAME or NAME:PATH of the geometric prior: sfm needs no weights; gpm, da3-*, vggt, pi3, saved ..."""
     poses: _File = None
@@ -64,7 +66,7 @@ class Options:
     max_size: _Count = None
     """Long side of the working images in pixels."""
     known_distance: Annotated[str | None, arg(metavar="A,B,METRES")] = None
-    """How far apart the cameras of two frames (name or index) are; the result is then metric."""
+    """How far apart the cameras of two frames (name, or index among all) are; the result is then metric."""
     scale: Annotated[float | None, arg(metavar="FACTOR")] = None
     """A plain factor on all lengths."""
     outputs: Literal["all", "cameras"] = "all"
@@ -72,7 +74,7 @@ class Options:
     engine: Literal["local", "ray"] = "local"
     """Where chunks and edges are computed."""
     address: Annotated[str | None, arg(metavar="ADDRESS")] = None
-    """Address of the Ray cluster."""
+    """Address of the Ray cluster; with --engine ray alone."""
     workers: int = 0
     """Processes; 0: one per core."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -106,6 +108,7 @@ def make_config(options: Options) -> "Config":
     from geoweaver.scale import parse_scale
     from geoweaver.track_adjustment import PolishConfig
 
+    _refuse_contradictions(options)
     frames = FramesConfig(
         options.intrinsics, options.masks, options.timestamps, options.frames,
         options.stride, options.max_frames, options.max_size,
@@ -122,6 +125,18 @@ def make_config(options: Options) -> "Config":
         device=options.device,
     )  # fmt: skip
     return with_quality(config, options.quality)
+
+
+def _refuse_contradictions(options: Options) -> None:
+    """Options that would silently undo, or be undone by, another."""
+    if options.address is not None and options.engine == "local":
+        raise ConfigError(
+            f"--address {options.address}: the local engine has none: add --engine ray, or leave it out"
+        )
+    if options.quality != "normal" and options.preset == "paper":
+        raise ConfigError(
+            f"--quality {options.quality} changes values that --preset paper fixes: leave one of them out"
+        )
 
 
 def _weave(options: Options) -> "WeaveConfig":

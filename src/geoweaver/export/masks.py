@@ -11,7 +11,7 @@ from geoweaver.results import FinishedRun
 
 
 def write_masks(run: FinishedRun, folder: Path, pictures: Sequence[Picture]) -> list[str] | None:
-    """White where a pixel counts, one PNG per image, as COLMAP names them; None where every pixel does."""
+    """White where a pixel counts, a grey PNG per image, as COLMAP names them; None where every pixel does."""
     if run.frames.masks is None:
         return None
     # one at a time: all of a long recording's masks do not fit into memory
@@ -20,7 +20,7 @@ def write_masks(run: FinishedRun, folder: Path, pictures: Sequence[Picture]) -> 
     names = [f"{picture.name}.png" for picture in pictures]
     for name, picture in zip(names, pictures, strict=True):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        write_image(folder / name, np.repeat(_mask(run, picture)[..., None], 3, -1))
+        write_image(folder / name, _mask(run, picture))
     return names
 
 

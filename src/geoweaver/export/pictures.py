@@ -217,8 +217,8 @@ def _linked(source: Path, target: Path) -> tuple[int, int] | None:
     return size
 
 
-def write_image(path: Path, image: UInt8[np.ndarray, "height width 3"]) -> None:
-    """Write an RGB image in the format of its ending."""
+def write_image(path: Path, image: UInt8[np.ndarray, "height width *colours"]) -> None:
+    """Write an RGB or a grey image in the format of its ending."""
     from PIL import Image
 
     options: dict[str, Any] = {"quality": _QUALITY, "subsampling": 0}

@@ -1,5 +1,6 @@
-"""A folder that appears under its name only when it is complete; only our own exports are replaced."""
+"""A folder that appears under its name only when whole and on the disk; only our own exports are replaced."""
 
+import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     try:
         temporary.mkdir(parents=True)
         yield temporary
+        os.sync()  # once for thousands of files: asking for each takes milliseconds
         _put_in_place(temporary, path)
     except OSError as error:
         raise InputError(

@@ -3,6 +3,7 @@
 import codecs
 import errno
 import math
+import os
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
@@ -165,13 +166,16 @@ def write_advice(error: OSError | ValueError) -> str:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when it is complete; missing folders are made."""
+def writing(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
+    """A file that appears under its name only when it is whole and on the disk; missing folders are made."""
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
             yield file
+            if synced:  # else a power cut could leave the name with nothing behind it
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
         raise InputError(

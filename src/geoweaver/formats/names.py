@@ -1,9 +1,9 @@
-"""What image names tell: their natural order, and each frame's place in the sequence."""
+"""What image names tell: their natural order, each frame's place in the sequence, and whose a name is."""
 
 import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 from jaxtyping import Int64
@@ -45,6 +45,34 @@ def indices_by_order(names: Sequence[str]) -> Int64[Tensor, "n"]:
     index = torch.empty(len(names), dtype=torch.int64)
     index[sorted(range(len(names)), key=lambda i: natural_key(names[i]))] = torch.arange(len(names))
     return index
+
+
+def match_names(names: Sequence[str], frames: Sequence[str]) -> dict[int, int]:
+    """Frame to place among a file's names: by the whole name, else by the longest end unique in both."""
+    rows, wanted = _by_ending(names), _by_ending(frames)
+    found: dict[int, int] = {}
+    for frame, name in enumerate(frames):
+        shared = (end for end in _endings(name) if len(rows.get(end, ())) == len(wanted[end]) == 1)
+        if (end := next(shared, None)) is not None:
+            found[frame] = rows[end][0]
+    return found
+
+
+def _by_ending(names: Sequence[str]) -> dict[str, list[int]]:
+    """Places in the list of all names that end so."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        for end in _endings(name):
+            places.setdefault(end, []).append(place)
+    return places
+
+
+def _endings(name: str) -> list[str]:
+    """The name, then its path with ever fewer folders, each time also without suffix."""
+    path = PurePosixPath(name)
+    above = [path.parent.parts[k:] for k in range(len(path.parts))]
+    ends = ["/".join((*folders, last)) for folders in above for last in (path.name, path.stem)]
+    return list(dict.fromkeys([name, *ends]))
 
 
 def _images_below(folder: Path) -> list[str]:

@@ -1,12 +1,14 @@
 """Intrinsics given by the user: numbers, a COLMAP `cameras.txt` or model, or a transforms.json."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from geoweaver.errors import FormatError, InputError
 from geoweaver.formats.colmap import find_colmap, read_colmap
 from geoweaver.formats.files import data_lines, is_file, is_folder, number, place, quoted
+from geoweaver.formats.names import match_names
 from geoweaver.formats.nerfstudio import read_transforms
 from geoweaver.geometry.distortion import Lens, lens_from_opencv, resize_lens
 
@@ -22,14 +24,18 @@ class Calibration:
 
     lenses: tuple[Lens, ...]
     by_name: dict[str, int]
-    """Image name, and its last part, to lens; empty where the file does not say."""
+    """Image name, as the file has it, to lens; empty where the file does not say."""
     where: str
 
-    def lens_of(self, name: str, folder_rank: int, folders: int) -> int:
-        """The lens of an image: by name, else the only one, else one per sub-folder in order."""
-        for key in (name, PurePosixPath(name).name):
-            if key in self.by_name:
-                return self.by_name[key]
+    def by_image(self, images: Sequence[str]) -> dict[int, int]:
+        """Lens of every image that the file names, by its place among the images."""
+        lenses = tuple(self.by_name.values())
+        return {i: lenses[row] for i, row in match_names(tuple(self.by_name), images).items()}
+
+    def lens_of(self, name: str, told: int | None, folder_rank: int, folders: int) -> int:
+        """The lens of an image: the one told by name, else the only one, else one per sub-folder in order."""
+        if told is not None:
+            return told
         if len(self.lenses) == 1:
             return 0
         if not self.by_name and len(self.lenses) == folders:
@@ -126,7 +132,7 @@ def _named(lenses: list[Lens], names: tuple[str, ...], rows: list[int], where: s
     by_name = {}
     for name, row in zip(names, rows, strict=True):
         if row >= 0:
-            by_name[name] = by_name[PurePosixPath(name).name] = row_of[row]
+            by_name[name] = row_of[row]
     return Calibration(tuple(kept), by_name if len(kept) > 1 else {}, where)
 
 

@@ -34,7 +34,8 @@ def group_cameras(recording: Recording, intrinsics: str | None) -> CameraGroups:
     folders = tuple(dict.fromkeys(recording.folders))
     calibration = read_calibration(intrinsics, _main_size(recording)) if intrinsics else None
     zooms = [0.0] * len(recording) if calibration else _zooms(recording)
-    found = [_key(recording, i, folders, calibration, zooms[i]) for i in range(len(recording))]
+    told = calibration.by_image(recording.names) if calibration else {}
+    found = [_key(recording, i, folders, calibration, told.get(i), zooms[i]) for i in range(len(recording))]
     keys = _filled(found, recording.folders)
     distinct = tuple(dict.fromkeys(keys))
     rows = {key: [i for i, k in enumerate(keys) if k == key] for key in distinct}
@@ -53,15 +54,16 @@ Key = tuple[str, int, int, float]
 
 
 def _key(
-    recording: Recording, i: int, folders: tuple[str, ...], calibration: Calibration | None, zoom: float
-) -> Key | None:
+    recording: Recording, i: int, folders: tuple[str, ...], calibration: Calibration | None,
+    told: int | None, zoom: float,
+) -> Key | None:  # fmt: skip
     size = recording.sizes[i]
     if size is None:
         return None
     folder = recording.folders[i]
     lens = 0
     if calibration is not None:
-        lens = calibration.lens_of(recording.names[i], folders.index(folder), len(folders))
+        lens = calibration.lens_of(recording.names[i], told, folders.index(folder), len(folders))
     return folder, round(math.log(size[0] / size[1]) / (2 * _SAME_ASPECT)), lens, zoom
 
 

@@ -20,6 +20,8 @@ from geoweaver.formats.files import place, read_bytes, reason
 _FOCAL_35MM, _FOCAL, _PLANE_X, _PLANE_UNIT = 0xA405, 0x920A, 0xA20E, 0xA210
 _EXIF_IFD, _ORIENTATION = 0x8769, 0x0112
 _FILM_DIAGONAL = math.hypot(36, 24)
+_MASK_WHITE = (1, 255, 65535)
+_LOSSY = (".jpg", ".jpeg", ".webp")
 _UNIT_MM = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
 _BAD_IMAGE = (
     OSError,
@@ -71,17 +73,33 @@ def look_at_image(data: bytes, path: Path) -> ImageFacts:
 
 def read_image(path: Path, white: int = 65535) -> UInt8[np.ndarray, "height width 3"]:
     """Upright 8-bit RGB; `white` is what 16-bit values are divided by; transparent pixels become white."""
+    values, deep = _values(path)
+    return _eight_bit(values, white) if deep else values
+
+
+def read_mask(path: Path) -> Bool[np.ndarray, "height width"]:
+    """Where a mask is white: above half of 1, 255 or 65535, the first of them that no value exceeds."""
+    values, _ = _values(path)
+    values = np.nan_to_num(values if values.ndim == 2 else values.max(-1))
+    # black is not exact in a lossy file, so its ones mean nothing
+    levels = _MASK_WHITE[1:] if path.suffix.lower() in _LOSSY else _MASK_WHITE
+    peak = values.max()
+    return np.asarray(values > next((level for level in levels if peak <= level), peak) / 2)
+
+
+def _values(path: Path) -> tuple[Any, bool]:
+    """Upright pixels, and whether they still need scaling; if not they are RGB, white where transparent."""
     pixels, image = _open(read_bytes(path, "an image"), path)
     if image is None:
-        return _eight_bit(pixels, white)
+        return pixels, True
     with _complaints(path):
         image = ImageOps.exif_transpose(image)
         if _is_deep(image):
-            return _eight_bit(np.asarray(image), white)
+            return np.asarray(image), True
         if _has_alpha(image):
             layer = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
-        return np.array(image.convert("RGB"))
+        return np.array(image.convert("RGB")), False
 
 
 def image_size(path: Path) -> tuple[int, int] | None:

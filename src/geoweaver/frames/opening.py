@@ -60,9 +60,11 @@ def open_frames(input: Path, options: FramesConfig = DEFAULTS) -> Frames:
     recording = _open(input)
     if options.timestamps is not None:
         recording = replace(recording, timestamps=read_timestamps(options.timestamps, recording))
-    recording = recording.choose(choose_places(recording, options.frames, options.stride, options.max_frames))
+    chosen = choose_places(recording, options.frames, options.stride, options.max_frames)
+    recording = recording.choose(chosen)
     _refuse_too_few(recording, input)
-    return _rectified(recording, group_cameras(recording, options.intrinsics), options)
+    frames = _rectified(recording, group_cameras(recording, options.intrinsics), options)
+    return replace(frames, chosen=tuple(chosen))
 
 
 def _open(input: Path) -> Recording:

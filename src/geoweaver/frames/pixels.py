@@ -10,12 +10,14 @@ from jaxtyping import Bool, UInt8
 
 from geoweaver.errors import InputError
 from geoweaver.formats.files import is_file, is_folder, place
-from geoweaver.frames.images import UnreadableFrameError, image_size, read_image
+from geoweaver.frames.images import UnreadableFrameError, image_size, read_mask
 from geoweaver.frames.source import OriginalSource
 from geoweaver.frames.views import View
 
 CACHED_IMAGES = 32
 """Rectified images kept per process: neighbours are read again and again."""
+_FEWEST_USABLE = 0.01
+"""Share of all pixels below which masks are probably not meant so."""
 
 
 class RectifiedPixels:
@@ -61,7 +63,7 @@ class RectifiedMasks:
         view = self.views[self.camera[frame]]
         usable = view.apply_mask(self.source.mask(frame) if self.alpha else None)
         file = self.files[frame]
-        return usable if file is None else usable & view.apply_mask(read_image(file).max(-1) >= 128)
+        return usable if file is None else usable & view.apply_mask(read_mask(file))
 
 
 def find_masks(folder: Path, names: tuple[str, ...]) -> tuple[Path | None, ...]:
@@ -77,9 +79,11 @@ def find_masks(folder: Path, names: tuple[str, ...]) -> tuple[Path | None, ...]:
 
 
 def mask_notes(files: tuple[Path | None, ...], sizes: tuple[tuple[int, int] | None, ...]) -> tuple[str, ...]:
-    """What a user should hear of the masks: frames without one, and masks of another size."""
+    """What a user should hear of the masks: those that are missing, leave nothing, or have another size."""
     count = sum(file is None for file in files)
     notes = [f"{count} of {len(files)} frames have no mask: all of their pixels count"] if count else []
+    if _leave_nothing(files):
+        notes.append("the masks ignore more than 99 % of all pixels: white is used, black is ignored")
     rows = ((file, image_size(file), size) for file, size in zip(files, sizes, strict=True) if file and size)
     other = [(file, found, size) for file, found, size in rows if found and found != size]
     if other:
@@ -87,6 +91,16 @@ def mask_notes(files: tuple[Path | None, ...], sizes: tuple[tuple[int, int] | No
         told = f"{place(file)} has {found[0]}x{found[1]} pixels, its image {size[0]}x{size[1]}"
         notes.append(f"{len(other)} masks are stretched to their images' size: {told}")
     return tuple(notes)
+
+
+def _leave_nothing(files: tuple[Path | None, ...]) -> bool:
+    """Whether hardly a pixel counts; the first masks are enough to know that it is not so."""
+    usable, enough = float(sum(file is None for file in files)), _FEWEST_USABLE * len(files)
+    for file in files:
+        if usable >= enough:
+            break
+        usable += float(read_mask(file).mean()) if file else 0.0
+    return usable < enough
 
 
 def _mask_of(folder: Path, name: str) -> Path | None:

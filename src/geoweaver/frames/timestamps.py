@@ -9,46 +9,63 @@ from torch import Tensor
 
 from geoweaver.errors import FormatError, InputError
 from geoweaver.formats.files import Line, data_lines, number, place
+from geoweaver.formats.names import IMAGE_SUFFIXES, match_names
 from geoweaver.frames.source import Recording
 
 EXPECTED = "timestamps (TUM rgb.txt, EuRoC data.csv, or one number a line)"
-_NANOSECONDS = 1e14
-"""Larger whole numbers are nanoseconds: as seconds they would lie three million years ahead."""
+_DIGITS = {13: 3, 16: 6}
+"""Whole numbers that are all so long are milli- or microseconds since 1970, other long ones nanoseconds."""
 
-Stamp = tuple[int, float, str]
-"""Line number, seconds, image name or nothing."""
+Stamp = tuple[int, str, str]
+"""Line number, time as written, image name or nothing."""
 
 
 def read_timestamps(path: Path, recording: Recording) -> Float64[Tensor, "n"]:
     """A time for every frame of the whole recording, by name where the file has names, else by order."""
-    stamps = [_stamp(path, line) for line in data_lines(path, EXPECTED)]
-    by_name = {name: time for _, time, name in stamps if name}
-    keys = [next((k for k in _keys(name) if k in by_name), None) for name in recording.names]
-    if any(keys):
-        times = [_of_name(path, by_name, key, name) for key, name in zip(keys, recording.names, strict=True)]
+    stamps = [_stamp(line) for line in data_lines(path, EXPECTED)]
+    seconds = _seconds(path, stamps)
+    rows = _rows([name for _, _, name in stamps], recording)
+    if rows:
+        times = [seconds[_row(path, rows, i, name)] for i, name in enumerate(recording.names)]
     else:
-        times = _by_order(path, [time for _, time, _ in stamps], recording)
+        times = _by_order(path, seconds, recording)
     _refuse_backwards(path, times, recording)
     return torch.tensor(times, dtype=torch.float64)
 
 
-def _stamp(path: Path, line: Line) -> Stamp:
-    tokens = [token for token in re.split(r"[,\s]+", line[1]) if token] or [""]
-    time = number(path, line[0], tokens[0], "the time")
-    if tokens[0].isdigit() and time > _NANOSECONDS:
-        time = int(tokens[0]) / 10**9
-    name = tokens[1] if len(tokens) == 2 else ""
-    return line[0], time, PurePosixPath(name).name if name else ""
+def _stamp(line: Line) -> Stamp:
+    """What follows the time is a name if it is one word, or several of which the last alone is an image's."""
+    time, rest = re.split(r"[,\s]+", f"{line[1]} ", maxsplit=1)
+    rest = rest.strip(", \t")
+    words = re.split(r"[,\s]+", rest)
+    images = [word for word in words if PurePosixPath(word).suffix.lower() in IMAGE_SUFFIXES]
+    return line[0], time, rest if len(words) == 1 or images == words[-1:] else ""
 
 
-def _keys(name: str) -> tuple[str, ...]:
-    return PurePosixPath(name).name, PurePosixPath(name).stem
+def _seconds(path: Path, stamps: list[Stamp]) -> list[float]:
+    """One unit for the whole file, told by its numbers' digits: a clock may gain one on the way."""
+    seconds = [number(path, line, time, "the time") for line, time, _ in stamps]
+    whole = all(time.isdigit() for _, time, _ in stamps)
+    fewest, most = (f(len(time.lstrip("0")) for _, time, _ in stamps) for f in (min, max))
+    power = _DIGITS[most] if fewest == most in _DIGITS else 9 if most > min(_DIGITS) else 0
+    return [int(time) / 10**power for _, time, _ in stamps] if power and whole else seconds
 
 
-def _of_name(path: Path, by_name: dict[str, float], key: str | None, name: str) -> float:
-    if key is None:
-        raise FormatError(f"{place(path)} has no time for {name}: add a line for it")
-    return by_name[key]
+def _rows(names: list[str], recording: Recording) -> dict[int, int]:
+    """Frame to line; a name without folder stands for the images of all cameras that are called so."""
+    found = match_names(names, recording.names)
+    bare = [row for row, name in enumerate(names) if name and "/" not in name]
+    for folder in set(recording.folders):
+        frames = [i for i, own in enumerate(recording.folders) if own == folder]
+        own = match_names([names[row] for row in bare], [recording.names[i] for i in frames])
+        found = {frames[k]: bare[row] for k, row in own.items()} | found
+    return found
+
+
+def _row(path: Path, rows: dict[int, int], frame: int, name: str) -> int:
+    if frame not in rows:
+        raise FormatError(f"{place(path)} has no time for {name}, or several: give one line for it")
+    return rows[frame]
 
 
 def _by_order(path: Path, times: list[float], recording: Recording) -> list[float]:

@@ -1,13 +1,14 @@
-"""Cameras that the user already knows, matched to frames: by name, else by time, else by index."""
+"""Cameras that the user already knows, matched to frames: by name, else by time, else by index among all."""
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import torch
 
 from geoweaver.datatypes import Chunk, Frames, Trajectory
 from geoweaver.errors import InputError
+from geoweaver.formats.names import match_names
 from geoweaver.formats.trajectory import read_trajectory
 from geoweaver.geometry import SE3
 
@@ -37,38 +38,11 @@ def warn_of_gaps(known: dict[int, SE3], frames: Frames, chunks: Sequence[Chunk])
 def _rows(trajectory: Trajectory, frames: Frames) -> dict[int, int]:
     """Frame to row of the file."""
     if trajectory.names is not None:
-        return _by_name(trajectory.names, frames.names)
+        return match_names(trajectory.names, frames.names)
     if trajectory.timestamps is not None and len(frames) > 1:
         return _by_time(trajectory.timestamps.double(), frames)
     by_index = {int(index): row for row, index in enumerate(trajectory.index)}
-    return {frame: by_index[frame] for frame in range(len(frames)) if frame in by_index}
-
-
-def _by_name(names: Sequence[str], frames: Sequence[str]) -> dict[int, int]:
-    """By the whole name, else by the longest end of the path that one camera and one frame have."""
-    rows, wanted = _by_ending(names), _by_ending(frames)
-    found: dict[int, int] = {}
-    for frame, name in enumerate(frames):
-        shared = (end for end in _endings(name) if len(rows.get(end, ())) == len(wanted[end]) == 1)
-        if (end := next(shared, None)) is not None:
-            found[frame] = rows[end][0]
-    return found
-
-
-def _by_ending(names: Sequence[str]) -> dict[str, list[int]]:
-    """Places in the list of all names that end so."""
-    places: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        for end in _endings(name):
-            places.setdefault(end, []).append(place)
-    return places
-
-
-def _endings(name: str) -> list[str]:
-    """The name, then its path without suffix and with ever fewer folders."""
-    path = PurePosixPath(name)
-    parts = (*path.parent.parts, path.stem)
-    return list(dict.fromkeys([name, *("/".join(parts[k:]) for k in range(len(parts)))]))
+    return {frame: by_index[place] for frame, place in enumerate(frames.places) if place in by_index}
 
 
 def _by_time(times: torch.Tensor, frames: Frames) -> dict[int, int]:
