@@ -18,6 +18,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from geoweaver.engine import one_blas_thread
+
 DIRECT_BELOW = 1600
 """Unknowns up to which a dense Cholesky is the quickest exact solve."""
 
@@ -113,6 +115,7 @@ class BlockSystem:
         corner = factor * self.corner.diagonal() + 1e-300
         return torch.cat([frames.flatten(), corner]).numpy()
 
+    @one_blas_thread()
     def solve(self, factor: float, tolerance: float = 1e-2) -> tuple[Tensor, Tensor]:
         """The damped step (N b) and (k)."""
         if self.size <= DIRECT_BELOW:
@@ -141,6 +144,7 @@ class BlockSystem:
         )
         return root.solve(self.right_side())
 
+    @one_blas_thread()
     def solve_many(self, factor: float, right: Any, tolerance: float, most: int = 400) -> Any:
         """Two-level preconditioned conjugate gradients for several right-hand sides (columns) at once."""
         matrix, extra = self.matrix, self.damping(factor)[:, None]

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from geoweaver.assembly.blocks import BlockSystem, Hidden, unique_pairs
+from geoweaver.engine import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ def hide(system: BlockSystem, couplings: list[Coupling]) -> BlockSystem:
     pairs, fills, hidden = [system.pair], [system.off], []
     for c in couplings:
         # numpy's: torch solves thousands of small triangles a hundred times slower than it multiplies them
-        whiten = torch.from_numpy(np.linalg.inv(np.linalg.cholesky(c.normal.numpy())))
+        with one_blas_thread():
+            whiten = torch.from_numpy(np.linalg.inv(np.linalg.cholesky(c.normal.numpy())))
         owner, other = c.link[:, 0], c.link[:, 1]
         mixed = whiten[owner] @ c.mixed
         slope, edge = whiten @ c.gradient[..., None], whiten @ c.border
