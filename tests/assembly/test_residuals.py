@@ -1,5 +1,6 @@
 """The kernel, the analytic Jacobians against autograd, and the fused pass against the reference."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -16,6 +17,7 @@ from geoweaver.assembly.pairs import (
     view_centred_normalisation,
 )
 from geoweaver.geometry import Sim3
+from geoweaver.matching.sampling import sampling_order
 
 KERNELS = [Kernel(15, 250, 2, "log1p"), Kernel(30, 600, 3), Kernel(0.8), Kernel(0.1), Kernel(15, 250, 2)]
 
@@ -165,3 +167,18 @@ def test_thinning_keeps_every_pair() -> None:
     thin = thin_pairs(matches, 10)
     assert (thin.start.diff() == matches.start.diff().clamp(max=10)).all()
     assert thin.rows == int(thin.start[-1])
+
+
+def test_thinned_rows_stand_for_all_of_their_pair() -> None:
+    """Rows come in sampling order, the surest first: a prefix would count their weights twice."""
+    weight = torch.rand(4000, generator=torch.Generator().manual_seed(0)) + 0.05
+    order = sampling_order(weight.double().numpy(), np.random.default_rng(0).random(4000), 0.0, True)
+    weight, ids, zeros = weight[torch.from_numpy(order)], torch.zeros(1, dtype=torch.long), torch.zeros(4000)
+    matches = PairMatches(
+        torch.tensor([0, 4000]), ids, ids, ids, zeros[:, None].expand(-1, 2), zeros[:, None].expand(-1, 2),
+        zeros, zeros, weight,
+    )  # fmt: skip
+    thin = thin_pairs(matches, 500)
+    assert thin.weight[0] == weight[0]
+    assert float(thin.weight.mean() / weight.mean()) == pytest.approx(1, abs=0.03)
+    assert float(weight[:500].mean() / weight.mean()) > 1.1

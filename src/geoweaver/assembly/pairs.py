@@ -135,7 +135,10 @@ def tied_frames(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
 
 
 def thin_pairs(matches: PairMatches, per_pair: int) -> PairMatches:
-    """At most `per_pair` rows of each pair, evenly strided: the cheap table of the first iterations."""
+    """At most `per_pair` rows of each pair, evenly strided: the cheap table of the first iterations.
+
+    Rows come in sampling order, the surest first: a prefix would count weights twice (docs/decisions/0002).
+    """
     count = matches.start.diff()
     kept = count.clamp(max=per_pair)
     start = torch.cat([torch.zeros(1, dtype=torch.long), kept.cumsum(0)])
