@@ -84,17 +84,19 @@ def _descend(
 ) -> tuple[Any, Progress, str]:  # fmt: skip
     begun, progress = time.perf_counter(), Progress(rule)
     optimiser = torch.optim.Adam(groups)
-    while not (why := progress.why_stop()):
-        optimiser.zero_grad()
+    while True:
         current = state()
         loss, stand_in = _objective(problem, current, parameters)
         frozen = _detached(current)
         progress.record(loss, problem.median_px(frozen), time.perf_counter() - begun)
         if watch is not None:
             watch(frozen, progress.seconds[-1])
+        if why := progress.why_stop():
+            # no further step: what is returned is what the trace ends with
+            return frozen, progress, why
+        optimiser.zero_grad()
         stand_in.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-    return _detached(state()), progress, why
 
 
 def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor]:
@@ -132,5 +134,6 @@ def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor
 
 def _detached(value: Any) -> Any:
     if value is None or isinstance(value, Tensor):
-        return value if value is None else value.detach()
+        # Adam steps in place
+        return value if value is None else value.detach().clone()
     return type(value)(*(_detached(getattr(value, name)) for name in value.__dataclass_fields__))

@@ -77,6 +77,7 @@ def _joined(reports: list[StageReport], rejected: Tensor) -> StageReport:
         reports[-1],
         objective=tuple(x for r in reports for x in r.objective),
         seconds_at=tuple(seconds),
+        median_at=tuple(x for r in reports for x in r.median_at),
         iterations=sum(r.iterations for r in reports),
         seconds=offset,
         rejected_edges=tuple(rejected.tolist()),
