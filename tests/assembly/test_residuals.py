@@ -1,5 +1,7 @@
 """The kernel, the analytic Jacobians against autograd, and the fused pass against the reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -146,6 +148,25 @@ def test_fused_agrees_with_reference(objective: Objective, parameters: int) -> N
         errors = fused.pixel_errors(matches, geometry, objective).double().sort().values
         expected = residuals.pixel_errors(matches, geometry, objective).sort().values
         assert torch.allclose(errors, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_spread_errors_are_of_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    matches, geometry = problem(4, pairs=7, per_pair=60)
+    monkeypatch.setattr(residuals, "BLOCK", 17)
+    told = (matches, geometry, OBJECTIVES[0], 40)
+    errors, expected = (way.pixel_errors(*told).double().sort().values for way in (fused, residuals))
+    assert len(expected) == len(errors) < matches.rows
+    assert torch.allclose(errors, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_blocks_of_rows_know_their_pairs() -> None:
+    matches, _ = problem(5)
+    gap = torch.cat([matches.start[:2], matches.start[1:2], matches.start[1:]])  # two pairs without a match
+    heads = torch.arange(len(gap) - 1)
+    gappy = replace(matches, start=gap, observation_i=heads, observation_j=heads, edge=heads)
+    whole = gappy.pair_of_row
+    for rows in (slice(0, 7), slice(5, 30), slice(matches.rows - 3, matches.rows + 9)):
+        assert torch.equal(gappy.pairs_of(rows), whole[rows])
 
 
 def test_view_centred_votes_are_equal() -> None:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from geoweaver.assembly.pairs import PairGeometry
-from geoweaver.assembly.residuals import accumulate
 from geoweaver.assembly.stopping import Progress, StopRule
 from geoweaver.assembly.sums import pair_sums
 from geoweaver.datatypes import FrameState
@@ -108,7 +107,7 @@ def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor
     )
     geometry: PairGeometry = problem.geometry(state)
     if not problem.objective.relative:
-        sums = accumulate(problem.matches, geometry, problem.objective, problem.norm, 0)
+        sums = pair_sums(problem.matches, geometry, problem.objective, problem.norm, 0)
         total = (sums.pixels + sums.points).sum() + regulariser
         return float(total.detach()), total
     fixed = PairGeometry(
