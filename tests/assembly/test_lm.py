@@ -1,6 +1,6 @@
 """The damped descent where the linear system has no solution, and its bytes on any number of threads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from geoweaver.assembly import blocks, lm
 from geoweaver.assembly.blocks import BlockSystem, Coarse
+from geoweaver.assembly.hidden import Coupling, hide
 from geoweaver.assembly.stopping import StopRule
 from geoweaver.engine.threads import _blas, _set_blas
 
@@ -70,6 +71,23 @@ def test_where_no_damping_helps_it_stops_where_it_is(
     assert (len(progress.losses), len(bowl.tried)) == (1, 12)
     indefinite_but_solved = direct_below == 0 and not coarse and bool(normal.isfinite().all())
     assert why == ("no descent left" if indefinite_but_solved else "normal equations have no solution")
+
+
+def test_hidden_unknowns_that_nothing_holds_are_damped_too() -> None:
+    """Two hidden unknowns, of which the data know the sum alone, are left out as if they were one."""
+    _, system = Bowl(2 * EYE, []).linearise(START)
+    first = torch.zeros(1, dtype=torch.long)
+    link, border = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 2, 0, dtype=torch.float64)
+    mixed, gradient = torch.full((1, 2, 2), 0.5).double(), torch.ones(1, 2, dtype=torch.float64)
+    sum_alone = torch.ones(1, 2, 2, dtype=torch.float64)
+    sum_alone[0, 1, 1] -= 1e-15
+    reduced = hide(system, [Coupling(first, sum_alone, gradient, link, mixed, border)])
+    one = Coupling(first, sum_alone[:, :1, :1], gradient[:, :1], link, mixed[:, :1], border[:, :1])
+    expected = hide(system, [one])
+    assert torch.allclose(reduced.diagonal, expected.diagonal, atol=1e-3)
+    assert torch.allclose(reduced.gradient, expected.gradient, atol=1e-3)
+    nothing = replace(one, normal=0 * one.normal, mixed=0 * one.mixed, gradient=0 * one.gradient)
+    assert torch.equal(hide(system, [nothing]).gradient, system.gradient)
 
 
 @pytest.mark.skipif(not _blas(), reason="another BLAS than OpenBLAS")
