@@ -251,6 +251,8 @@ class StageReport:
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     """What it found that casts doubt on the whole map."""
+    median_at: tuple[float, ...] = ()
+    """Median pixel error at each entry of `objective`: what the paper's test to stop looks at."""
 
 
 @dataclass(frozen=True)

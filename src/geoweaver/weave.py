@@ -122,8 +122,12 @@ def weave(
     config: WeaveConfig,
     seed: int = 0,
     lenses: LensFields | None = None,
+    device: torch.device | str = "cpu",
 ) -> Woven:
-    """Stages 1 to 3 of the paper on one sequence; matches are straightened where lenses bend them."""
+    """Stages 1 to 3 of the paper on one sequence; matches are straightened where lenses bend them.
+
+    Stages 2 and 3 sum over matches on `device`; all else is of the CPU (docs/decisions/0005).
+    """
     _require_cameras(observations)
     tables = make_tables(observations, graph, matches, read, group, config.sampling, seed, lenses)
     local = tables.observations
@@ -131,13 +135,15 @@ def weave(
     stage1, _, report1 = initialise_chunks(tables.crossing, local, graph.kind, config.links, seed)
     stage2, report2 = stage1, StageReport("chunk alignment", why_stopped="left out")
     if config.stages > 1:
-        stage2, report2 = align_with_loops(tables.crossing, local, graph.kind, stage1, config.alignment, seed)
+        stage2, report2 = align_with_loops(
+            tables.crossing, local, graph.kind, stage1, config.alignment, seed, device
+        )
     begin = start_frames(
         tables.frames, local, stage2, tables.canonical, group, calibrated, config.shared_focal
     )
     state, kept, reports3 = begin.state, begin.matches, [StageReport("refinement", why_stopped="left out")]
     if config.stages > 2:
-        state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config)
+        state, kept, reports3 = _refine(begin, graph, report2.rejected_edges, local.size, config, device)
 
     trust = _judge(begin, kept, state, stage2, tables, graph, matches, config)
     return Woven(
@@ -253,8 +259,9 @@ def _straightened(
 
 
 def _refine(
-    begin: FrameStart, graph: ViewGraph, rejected: tuple[int, ...], size: tuple[int, int], config: WeaveConfig
-) -> tuple[FrameState, PairMatches, list[StageReport]]:
+    begin: FrameStart, graph: ViewGraph, rejected: tuple[int, ...], size: tuple[int, int],
+    config: WeaveConfig, device: torch.device | str,
+) -> tuple[FrameState, PairMatches, list[StageReport]]:  # fmt: skip
     """Stage 3; after its coarse phase all edges but neighbours' are judged anew, rejected ones too."""
     refinement, every, loops = config.refinement, begin.matches, config.alignment.loops
     coarse, fine = refinement.phases[:1], refinement.phases[1:]
@@ -271,12 +278,12 @@ def _refine(
 
     wrong = torch.isin(every.edge, torch.tensor(rejected, dtype=torch.long))
     kept = select_pairs(every, ~wrong & (~wide | fits(begin.state, loops.pixel_tolerance)))
-    state, reports = refine_frames(kept, begin.setup, begin.state, refinement, coarse)
+    state, reports = refine_frames(kept.to(device), begin.setup, begin.state, refinement, coarse)
     if fine:
         keep = ~(long | wide) | fits(state, loops.refined_tolerance)
         reports[-1] = replace(reports[-1], rejected_edges=tuple(torch.unique(every.edge[~keep]).tolist()))
         kept = select_pairs(every, keep)
-        state, more = refine_frames(kept, begin.setup, state, refinement, fine)
+        state, more = refine_frames(kept.to(device), begin.setup, state, refinement, fine)
         reports += more
     return state, kept, reports
 

@@ -1,5 +1,7 @@
 """Both stages' linear systems against finite differences, and both solvers on exact scenes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,16 +14,19 @@ from geoweaver.assembly.chunk_alignment import (
     chunk_problem,
     first_of_each,
 )
-from geoweaver.assembly.frame_problem import frame_problem
+from geoweaver.assembly.frame_problem import FrameProblem, frame_problem
 from geoweaver.assembly.frame_refinement import refine_frames
 from geoweaver.assembly.frame_settings import FrameRefinementConfig
 from geoweaver.assembly.frames_start import start_frames
+from geoweaver.assembly.links import LinkConfig
 from geoweaver.assembly.pairs import group_pairs
+from geoweaver.assembly.sequential import initialise_chunks
 from geoweaver.assembly.stopping import StopRule
-from geoweaver.datatypes import ChunkLayout, FrameState
+from geoweaver.assembly.trust import TrustConfig, frame_sigma
+from geoweaver.datatypes import ChunkLayout, EdgeKind, FrameState
 from geoweaver.geometry import SE3, Sim3
 from geoweaver.geometry.registration import umeyama
-from tests.assembly.scenes import scene
+from tests.assembly.scenes import SIZE, scene
 
 
 def perturbed(layout: Sim3, size: float, seed: int = 1) -> Sim3:
@@ -144,6 +149,51 @@ def test_adam_descends_the_same_objective() -> None:
     assert by_lm.objective[-1] <= by_adam.objective[-1]
 
 
+def test_adam_returns_the_state_that_its_trace_ends_with() -> None:
+    _, start = frame_setup(0.02)
+    seen: list[FrameState] = []
+    rule = StopRule(most=3, median_only=True)
+    config = FrameRefinementConfig(solver="adam", adam_rule=rule, learning_rate=1e-2)
+    config = replace(config, phases=config.phases[:1])
+    begun = shaken(start.state, 0.02)
+
+    refined, (report,) = refine_frames(
+        start.matches, start.setup, begun, config, watch=lambda state, _: seen.append(state)
+    )
+
+    problem = frame_problem(start.matches, start.setup, config, config.phases[0])
+    assert len(report.objective) == len(report.median_at) == len(seen) == 4
+    assert problem.loss(refined) == pytest.approx(report.objective[-1], rel=1e-9)
+    assert problem.median_px(refined) == pytest.approx(report.median_at[-1], rel=1e-5)
+    # a watcher may keep what it saw: no later step changes it
+    assert [problem.loss(s) for s in seen] == pytest.approx(list(report.objective), rel=1e-9)
+
+
+def test_reports_hold_the_medians_that_the_test_to_stop_looks_at() -> None:
+    s = scene(noise=0.01)
+    layout = perturbed(s.world_from_chunk, 0.1)
+    start = ChunkLayout(layout, torch.zeros(len(layout), dtype=torch.long))
+    matches = group_pairs(s.chunk_table)
+    _, chunks = align_chunks(matches, s.observations, start, ChunkAlignmentConfig())
+    _, begin = frame_setup(0.01)
+    _, frames = refine_frames(begin.matches, begin.setup, shaken(begin.state, 0.01), FrameRefinementConfig())
+    for report in (chunks, *frames):
+        assert len(report.median_at) == len(report.objective) == len(report.seconds_at) > 1
+        assert report.median_at[-1] == report.median_px
+    assert chunks.median_at[-1] < 0.2 * chunks.median_at[0]
+
+
+def test_stage_1_reports_what_its_layout_leaves_of_the_matches() -> None:
+    s = scene(noise=0.01)
+    kind = torch.full((int(s.chunk_table.edge.max()) + 1,), int(EdgeKind.TEMPORAL))
+    matches = group_pairs(s.chunk_table)
+    layout, _, report = initialise_chunks(matches, s.observations, kind, LinkConfig(), 0)
+    held = first_of_each(layout.component)
+    problem = chunk_problem(matches, s.observations, held, ChunkAlignmentConfig())
+    assert report.median_px == problem.median_px(layout.world_from_chunk)
+    assert 0 < report.median_px < 5
+
+
 def test_adam_stand_in_has_the_gradient() -> None:
     """The linear stand-in that Adam descends has the objective's own gradient."""
     _, start = frame_setup(0.02)
@@ -185,3 +235,16 @@ def test_two_level_solve_equals_the_dense_one() -> None:
     iterative = system.solve_many(1e-3, system.right_side()[:, None], 1e-9)[:, 0]
     exact = torch.cat([frames.flatten(), focal]).numpy()
     assert np.abs(iterative - exact).max() < 1e-6 * np.abs(exact).max()
+
+
+def test_cameras_that_no_linear_system_determines_have_infinite_sigmas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, start = frame_setup(0.02)
+    config = FrameRefinementConfig()
+    problem = frame_problem(start.matches, start.setup, config, config.phases[0])
+    assert frame_sigma(problem, start.state, SIZE, TrustConfig()).isfinite().all()
+    system = problem.linearise(start.state)[1]
+    spoiled = replace(system, diagonal=-system.diagonal)
+    monkeypatch.setattr(FrameProblem, "linearise", lambda *_: (0.0, spoiled))
+    assert frame_sigma(problem, start.state, SIZE, TrustConfig()).isposinf().all()

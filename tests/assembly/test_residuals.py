@@ -1,5 +1,8 @@
 """The kernel, the analytic Jacobians against autograd, and the fused pass against the reference."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -16,6 +19,7 @@ from geoweaver.assembly.pairs import (
     view_centred_normalisation,
 )
 from geoweaver.geometry import Sim3
+from geoweaver.matching.sampling import sampling_order
 
 KERNELS = [Kernel(15, 250, 2, "log1p"), Kernel(30, 600, 3), Kernel(0.8), Kernel(0.1), Kernel(15, 250, 2)]
 
@@ -146,6 +150,25 @@ def test_fused_agrees_with_reference(objective: Objective, parameters: int) -> N
         assert torch.allclose(errors, expected, rtol=1e-4, atol=1e-3)
 
 
+def test_spread_errors_are_of_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    matches, geometry = problem(4, pairs=7, per_pair=60)
+    monkeypatch.setattr(residuals, "BLOCK", 17)
+    told = (matches, geometry, OBJECTIVES[0], 40)
+    errors, expected = (way.pixel_errors(*told).double().sort().values for way in (fused, residuals))
+    assert len(expected) == len(errors) < matches.rows
+    assert torch.allclose(errors, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_blocks_of_rows_know_their_pairs() -> None:
+    matches, _ = problem(5)
+    gap = torch.cat([matches.start[:2], matches.start[1:2], matches.start[1:]])  # two pairs without a match
+    heads = torch.arange(len(gap) - 1)
+    gappy = replace(matches, start=gap, observation_i=heads, observation_j=heads, edge=heads)
+    whole = gappy.pair_of_row
+    for rows in (slice(0, 7), slice(5, 30), slice(matches.rows - 3, matches.rows + 9)):
+        assert torch.equal(gappy.pairs_of(rows), whole[rows])
+
+
 def test_view_centred_votes_are_equal() -> None:
     matches, _ = problem(1)
     norm = view_centred_normalisation(matches, OBJECTIVES[0], matches.observation_i, matches.observation_j)
@@ -165,3 +188,18 @@ def test_thinning_keeps_every_pair() -> None:
     thin = thin_pairs(matches, 10)
     assert (thin.start.diff() == matches.start.diff().clamp(max=10)).all()
     assert thin.rows == int(thin.start[-1])
+
+
+def test_thinned_rows_stand_for_all_of_their_pair() -> None:
+    """Rows come in sampling order, the surest first: a prefix would count their weights twice."""
+    weight = torch.rand(4000, generator=torch.Generator().manual_seed(0)) + 0.05
+    order = sampling_order(weight.double().numpy(), np.random.default_rng(0).random(4000), 0.0, True)
+    weight, ids, zeros = weight[torch.from_numpy(order)], torch.zeros(1, dtype=torch.long), torch.zeros(4000)
+    matches = PairMatches(
+        torch.tensor([0, 4000]), ids, ids, ids, zeros[:, None].expand(-1, 2), zeros[:, None].expand(-1, 2),
+        zeros, zeros, weight,
+    )  # fmt: skip
+    thin = thin_pairs(matches, 500)
+    assert thin.weight[0] == weight[0]
+    assert float(thin.weight.mean() / weight.mean()) == pytest.approx(1, abs=0.03)
+    assert float(weight[:500].mean() / weight.mean()) > 1.1

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from geoweaver.assembly.pairs import PairGeometry
-from geoweaver.assembly.residuals import accumulate
 from geoweaver.assembly.stopping import Progress, StopRule
 from geoweaver.assembly.sums import pair_sums
 from geoweaver.datatypes import FrameState
@@ -84,17 +83,19 @@ def _descend(
 ) -> tuple[Any, Progress, str]:  # fmt: skip
     begun, progress = time.perf_counter(), Progress(rule)
     optimiser = torch.optim.Adam(groups)
-    while not (why := progress.why_stop()):
-        optimiser.zero_grad()
+    while True:
         current = state()
         loss, stand_in = _objective(problem, current, parameters)
         frozen = _detached(current)
         progress.record(loss, problem.median_px(frozen), time.perf_counter() - begun)
         if watch is not None:
             watch(frozen, progress.seconds[-1])
+        if why := progress.why_stop():
+            # no further step: what is returned is what the trace ends with
+            return frozen, progress, why
+        optimiser.zero_grad()
         stand_in.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-    return _detached(state()), progress, why
 
 
 def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor]:
@@ -106,7 +107,7 @@ def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor
     )
     geometry: PairGeometry = problem.geometry(state)
     if not problem.objective.relative:
-        sums = accumulate(problem.matches, geometry, problem.objective, problem.norm, 0)
+        sums = pair_sums(problem.matches, geometry, problem.objective, problem.norm, 0)
         total = (sums.pixels + sums.points).sum() + regulariser
         return float(total.detach()), total
     fixed = PairGeometry(
@@ -132,5 +133,6 @@ def _objective(problem: Any, state: Any, parameters: int) -> tuple[float, Tensor
 
 def _detached(value: Any) -> Any:
     if value is None or isinstance(value, Tensor):
-        return value if value is None else value.detach()
+        # Adam steps in place
+        return value if value is None else value.detach().clone()
     return type(value)(*(_detached(getattr(value, name)) for name in value.__dataclass_fields__))

@@ -36,8 +36,12 @@ def align_with_loops(
     start: ChunkLayout,
     config: AlignmentConfig,
     seed: int,
+    device: torch.device | str = "cpu",
 ) -> tuple[ChunkLayout, StageReport]:
-    """Globally aligned chunks; the report names the edges that were not believed."""
+    """Globally aligned chunks; the report names the edges that were not believed.
+
+    Matches are judged on the CPU, where they are, and solved on the device.
+    """
     loops = config.loops
     claims = gather_claims(matches, observations, kind, loops, seed)
     support = mutual_support(claims, start, loops)
@@ -50,7 +54,7 @@ def align_with_loops(
     layout, reports = start, []
     for _ in range(loops.rounds):
         kept = select_pairs(matches, tied & believed_pairs(matches, kind, claims, believed))
-        layout, report = align_chunks(kept, observations, layout, quick)
+        layout, report = align_chunks(kept.to(device), observations, layout, quick)
         reports.append(report)
         inliers = edge_inliers(pairs, observations, layout.world_from_chunk, *link_tolerances(loops))
         verdict = inliers >= loops.inlier_share
@@ -58,7 +62,7 @@ def align_with_loops(
             break
         believed = verdict
     kept = select_pairs(matches, tied & believed_pairs(matches, kind, claims, believed))
-    layout, report = align_chunks(kept, observations, layout, config.solver)
+    layout, report = align_chunks(kept.to(device), observations, layout, config.solver)
     reports.append(report)
     rejected = torch.unique(pairs.edge[~believed])
     accepted = torch.unique(pairs.edge[believed])
@@ -77,6 +81,7 @@ def _joined(reports: list[StageReport], rejected: Tensor) -> StageReport:
         reports[-1],
         objective=tuple(x for r in reports for x in r.objective),
         seconds_at=tuple(seconds),
+        median_at=tuple(x for r in reports for x in r.median_at),
         iterations=sum(r.iterations for r in reports),
         seconds=offset,
         rejected_edges=tuple(rejected.tolist()),

@@ -70,8 +70,9 @@ def _bent(
     nodes = (bend.shape[1], bend.shape[2])
     if depth.device.type != "cpu":
         index, share = bilinear_nodes(pixel, size, nodes)
-        own = bend.to(depth.device).flatten(1)[frame[matches.pair_of_row].to(depth.device)]
-        return depth * (own.gather(1, index) * share).sum(1).exp().to(depth.dtype)
+        own = bend.to(depth.device).flatten(1)[frame.to(depth.device)[matches.pair_of_row]]
+        factor = (own.gather(1, index) * share).sum(1).exp()
+        return (depth.double() * factor).to(depth.dtype)
     out, grid = np.empty(len(depth), np.float32), BendGrid(size, nodes)
     bend_depths(
         matches.start.numpy(), np.ascontiguousarray(pixel.numpy()), np.ascontiguousarray(depth.numpy()),
@@ -124,7 +125,7 @@ class Bending:
         parameters: int,
     ) -> Iterator[BendSums]:  # fmt: skip
         """Sums of all frames, block by block; `matches` have bent depth already."""
-        K, fused = len(self.grid), matches.weight.device.type == "cpu"
+        K, fused = len(self.grid), matches.device.type == "cpu"
         every = () if fused else self._elsewhere(matches, geometry, objective, norm, parameters)
         for frame, first, ends, owner in self._blocks():
             end = torch.from_numpy(ends)
@@ -145,7 +146,7 @@ class Bending:
         self, matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation,
         parameters: int,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        there = geometry.to(matches.weight.device)
+        there = geometry.to(matches.device)
         sums = bend_sums_of_rows(
             matches, there, objective, norm, parameters, self.frames, self.grid.size, self.grid.nodes
         )

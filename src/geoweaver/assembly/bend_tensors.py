@@ -15,14 +15,14 @@ def bend_sums_of_rows(
     frames: int, size: tuple[int, int], nodes: tuple[int, int],
 ) -> tuple[Float[Tensor, "F K"], Float[Tensor, "F K K"], Float[Tensor, "e K n"]]:  # fmt: skip
     """Gradient and normal matrix of every frame's nodes, and their coupling to each end's pair (e = 2 P)."""
-    K, device = nodes[0] * nodes[1], matches.weight.device
+    K, device = nodes[0] * nodes[1], matches.device
     gradient = torch.zeros(frames * K, dtype=torch.float64, device=device)
     normal = torch.zeros(frames * K * K, dtype=torch.float64, device=device)
     mixed = torch.zeros(2 * len(matches) * K, parameters, dtype=torch.float64, device=device)
     ends = ((matches.observation_i, matches.pixel_i), (matches.observation_j, matches.pixel_j))
     for first in range(0, matches.rows, BLOCK):
         rows = slice(first, first + BLOCK)
-        pair = matches.pair_of_row[rows].to(device)
+        pair = matches.pairs_of(rows)
         share = matches.weight[rows].double() * norm.pixels.to(device)[pair]
         flat, _ = block_residuals(matches, geometry, objective, rows, True)
         for second, residual in enumerate(flat):

@@ -16,7 +16,10 @@ import scipy.sparse
 import scipy.sparse.linalg
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.linalg import LinAlgError
 from torch import Tensor
+
+from geoweaver.engine import one_blas_thread
 
 DIRECT_BELOW = 1600
 """Unknowns up to which a dense Cholesky is the quickest exact solve."""
@@ -113,15 +116,16 @@ class BlockSystem:
         corner = factor * self.corner.diagonal() + 1e-300
         return torch.cat([frames.flatten(), corner]).numpy()
 
+    @one_blas_thread()
     def solve(self, factor: float, tolerance: float = 1e-2) -> tuple[Tensor, Tensor]:
-        """The damped step (N b) and (k)."""
+        """The damped step (N b) and (k); LinAlgError where rounding or the data leave none."""
         if self.size <= DIRECT_BELOW:
             step = self._solve_dense(factor)
         elif self.coarse is None:
             step = self._solve_sparse(factor)
         else:
             step = self.solve_many(factor, self.right_side()[:, None], tolerance)[:, 0]
-        flat = torch.from_numpy(np.ascontiguousarray(step))
+        flat = torch.from_numpy(np.ascontiguousarray(_finite(step)))
         count = self.gradient.numel()
         return flat[:count].reshape(self.gradient.shape), flat[count:]
 
@@ -129,18 +133,23 @@ class BlockSystem:
         dense = self.matrix.toarray()
         dense[np.diag_indices(self.size)] += self.damping(factor)
         # Unit diagonal: the blocks mix radians, lengths and pixels.
-        unit = 1 / np.sqrt(np.diag(dense))
-        root = scipy.linalg.cho_factor(dense * unit[:, None] * unit, lower=True, overwrite_a=True)
-        return unit * scipy.linalg.cho_solve(root, unit * self.right_side())
+        unit = _unit(dense)
+        scaled = dense * unit[:, None] * unit
+        root = scipy.linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
+        return unit * scipy.linalg.cho_solve(root, unit * self.right_side(), check_finite=False)
 
     def _solve_sparse(self, factor: float) -> Any:
         full = (self.matrix + scipy.sparse.diags(self.damping(factor))).tocsc()
         options = {"SymmetricMode": True}
-        root = scipy.sparse.linalg.splu(
-            full, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
-        )
+        try:
+            root = scipy.sparse.linalg.splu(
+                full, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
+            )
+        except RuntimeError as singular:
+            raise LinAlgError(str(singular)) from singular
         return root.solve(self.right_side())
 
+    @one_blas_thread()
     def solve_many(self, factor: float, right: Any, tolerance: float, most: int = 400) -> Any:
         """Two-level preconditioned conjugate gradients for several right-hand sides (columns) at once."""
         matrix, extra = self.matrix, self.damping(factor)[:, None]
@@ -160,7 +169,7 @@ class BlockSystem:
             fresh = (r * z).sum(0)
             p = z + np.where(rz > 0, fresh / np.maximum(rz, 1e-300), 0.0) * p
             rz = fresh
-        return x
+        return _finite(x)
 
 
 class TwoLevel:
@@ -189,7 +198,7 @@ class TwoLevel:
         self.unit = 1 / np.sqrt(np.maximum(np.diag(small), 1e-300))[:, None]
         small = small * self.unit * self.unit[:, 0]
         small[np.diag_indices(len(small))] += 1e-12
-        self.small = scipy.linalg.cho_factor(small, lower=True, overwrite_a=True)
+        self.small = scipy.linalg.cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
 
     @staticmethod
     def _prolongation(system: BlockSystem, part: Any) -> Any:
@@ -214,9 +223,23 @@ class TwoLevel:
         )
 
 
+def _finite(answer: Any) -> Any:
+    if not np.isfinite(answer).all():
+        raise LinAlgError("the answer is not finite")
+    return answer
+
+
+def _unit(matrix: Any) -> Any:
+    """What makes the diagonal of a positive matrix one."""
+    diagonal = np.diag(matrix)
+    if not ((diagonal > 0) & (diagonal < np.inf)).all():
+        raise LinAlgError("the diagonal is not positive and finite")
+    return 1 / np.sqrt(diagonal)
+
+
 def _inverse(matrix: Any) -> tuple[Any, Any]:
     """Inverse of a positive matrix in single precision (a preconditioner needs no more) and its units."""
-    unit = 1 / np.sqrt(np.diag(matrix))
+    unit = _unit(matrix)
     scaled = matrix * unit[:, None] * unit
     root, _ = scipy.linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
     lower, _ = scipy.linalg.lapack.dpotri(root, lower=True)

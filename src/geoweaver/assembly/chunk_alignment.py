@@ -145,7 +145,7 @@ def align_chunks(
         state, progress, why = _by_lm(matches, observations, held, config, state, watch)
     report = StageReport(
         "chunk alignment", tuple(progress.losses), tuple(progress.seconds), progress.medians[-1],
-        len(progress.losses) - 1, why, progress.seconds[-1],
+        len(progress.losses) - 1, why, progress.seconds[-1], median_at=tuple(progress.medians),
     )  # fmt: skip
     return ChunkLayout(state.orthonormalised(), start.component), report
 

@@ -45,6 +45,7 @@ def refine_frames(
                 why,
                 progress.seconds[-1],
                 notes=_bend_note(state) if phase.bend else (),
+                median_at=tuple(progress.medians),
             )
         )
     return replace(state, cam_from_world=state.cam_from_world.orthonormalised()), reports

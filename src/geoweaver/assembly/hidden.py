@@ -1,13 +1,19 @@
 """Unknowns that belong to one block alone, eliminated from the normal equations before they are solved."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.linalg import LinAlgError
 from torch import Tensor
 
 from geoweaver.assembly.blocks import BlockSystem, Hidden, unique_pairs
+from geoweaver.engine import one_blas_thread
+
+FIRST_SHARE, MOST_SHARE = 1e-12, 1e-3
+"""What a singular normal matrix of hidden unknowns gets on its diagonal, over the largest one there is."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,7 @@ def hide(system: BlockSystem, couplings: list[Coupling]) -> BlockSystem:
     corner, corner_gradient = system.corner.clone(), system.corner_gradient.clone()
     pairs, fills, hidden = [system.pair], [system.off], []
     for c in couplings:
-        # numpy's: torch solves thousands of small triangles a hundred times slower than it multiplies them
-        whiten = torch.from_numpy(np.linalg.inv(np.linalg.cholesky(c.normal.numpy())))
+        whiten = torch.from_numpy(_whiten(c.normal.numpy()))
         owner, other = c.link[:, 0], c.link[:, 1]
         mixed = whiten[owner] @ c.mixed
         slope, edge = whiten @ c.gradient[..., None], whiten @ c.border
@@ -55,6 +60,22 @@ def hide(system: BlockSystem, couplings: list[Coupling]) -> BlockSystem:
         system, diagonal=diagonal, pair=pair, off=off, gradient=gradient, border=border, corner=corner,
         corner_gradient=corner_gradient, hidden=tuple(hidden),
     )  # fmt: skip
+
+
+@one_blas_thread()
+def _whiten(normal: Any) -> Any:
+    """L^-1 of each matrix; where one is singular their diagonals grow, which only shortens the step."""
+    own = np.diagonal(normal, axis1=-2, axis2=-1)
+    most, share = own.max(initial=1e-200), 0.0
+    while True:
+        stiff = normal if not share else normal + share * np.eye(normal.shape[-1]) * most
+        try:
+            # numpy's: torch solves thousands of small triangles a hundred times slower than it multiplies
+            return np.linalg.inv(np.linalg.cholesky(stiff))
+        except LinAlgError:
+            share = max(8 * share, FIRST_SHARE)
+            if share > MOST_SHARE:
+                raise
 
 
 def _meetings(owner: Int[Tensor, "l"], owners: int) -> tuple[Int[Tensor, "m"], Int[Tensor, "m"]]:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar, runtime_checkable
 
+from numpy.linalg import LinAlgError
+
 from geoweaver.assembly.blocks import BlockSystem
 from geoweaver.assembly.stopping import Progress, StopRule
 
@@ -25,7 +27,7 @@ class Problem(Protocol[S]):
     def linearise(self, state: S) -> tuple[float, BlockSystem]: ...
 
     def step(self, state: S, system: BlockSystem, damping: float) -> S:
-        """The state after the damped step."""
+        """The state after the damped step; LinAlgError where the system has none."""
         ...
 
     def median_px(self, state: S) -> float: ...
@@ -42,15 +44,9 @@ def minimise(
     loss, system = problem.linearise(state)
     progress.record(loss, problem.median_px(state), time.perf_counter() - begun)
     while not (why := progress.why_stop()):
-        trial, trial_loss = state, loss
-        while damping <= MOST_DAMPING:
-            trial = problem.step(state, system, damping)
-            trial_loss = problem.loss(trial)
-            if trial_loss < loss:
-                break
-            damping *= 8
-        if not trial_loss < loss:
-            return state, progress, "no descent left"
+        trial, damping, stuck = _descended(problem, state, system, loss, damping)
+        if stuck:
+            return state, progress, stuck
         damping = max(damping / 5, 1e-10)
         state = trial
         loss, system = problem.linearise(state)
@@ -58,3 +54,21 @@ def minimise(
         if watch is not None:
             watch(state, progress.seconds[-1])
     return state, progress, why
+
+
+def _descended(
+    problem: Problem[S], state: S, system: BlockSystem, loss: float, damping: float
+) -> tuple[S, float, str]:
+    """The first step that lowers the loss, damped more after each that fails; or why there is none."""
+    stuck = "normal equations have no solution"
+    while damping <= MOST_DAMPING:
+        try:
+            trial = problem.step(state, system, damping)
+        except LinAlgError:
+            pass  # not positive definite, by rounding or for want of matches
+        else:
+            if problem.loss(trial) < loss:
+                return trial, damping, ""
+            stuck = "no descent left"
+        damping *= 8
+    return state, damping, stuck

@@ -11,7 +11,7 @@ of the two lifted points relative to their depth. Local parameters of a pair, in
 so that Stage 2 needs the first 7 of them, Stage 3 the first 11 or, uncalibrated, all 15.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,10 +22,15 @@ from geoweaver.datatypes import Correspondences
 from geoweaver.errors import ConfigError
 from geoweaver.geometry import Sim3
 
+_ROW_COLUMNS = ("pixel_i", "pixel_j", "depth_i", "depth_j", "weight")
+
 
 @dataclass(frozen=True)
 class PairMatches:
-    """Correspondences grouped by pair of observations: pair p owns the rows start[p] to start[p + 1]."""
+    """Correspondences grouped by pair of observations: pair p owns the rows start[p] to start[p + 1].
+
+    Pixels, depths and weights may be on any device: they are large. What is kept per pair stays on the CPU.
+    """
 
     start: Int[Tensor, "P1"]
     observation_i: Int[Tensor, "P"]
@@ -45,8 +50,29 @@ class PairMatches:
         return len(self.weight)
 
     @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        return self.weight.device
+
+    def to(self, device: torch.device | str) -> "PairMatches":
+        """The same with its rows on another device."""
+        return replace(self, **{name: getattr(self, name).to(device) for name in _ROW_COLUMNS})
+
+    @property
     def pair_of_row(self) -> Int[Tensor, "M"]:
-        return torch.repeat_interleave(torch.arange(len(self)), self.start.diff())
+        return torch.repeat_interleave(torch.arange(len(self)), self.start.diff()).to(self.device)
+
+    def pairs_of(self, rows: slice) -> Int[Tensor, "m"]:
+        """The pairs of a block of rows."""
+        numbers = torch.arange(*rows.indices(self.rows))
+        return (torch.searchsorted(self.start, numbers, right=True) - 1).to(self.device)
+
+    def of_rows(
+        self, rows: Int[Tensor, "m"], start: Tensor, heads: tuple[Tensor, Tensor, Tensor]
+    ) -> "PairMatches":
+        """Some rows, grouped anew."""
+        rows = rows.to(self.device)
+        return PairMatches(start, *heads, *(getattr(self, name)[rows] for name in _ROW_COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -122,9 +148,8 @@ def select_pairs(matches: PairMatches, keep: Tensor) -> PairMatches:
     start = torch.cat([torch.zeros(1, dtype=torch.long), count.cumsum(0)])
     within = torch.arange(int(start[-1])) - torch.repeat_interleave(start[:-1], count)
     rows = torch.repeat_interleave(matches.start[:-1][chosen], count) + within
-    columns = (matches.pixel_i, matches.pixel_j, matches.depth_i, matches.depth_j, matches.weight)
     heads = (matches.observation_i[chosen], matches.observation_j[chosen], matches.edge[chosen])
-    return PairMatches(start, *heads, *(c[rows] for c in columns))
+    return matches.of_rows(rows, start, heads)
 
 
 def tied_frames(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
@@ -135,17 +160,17 @@ def tied_frames(matches: PairMatches, frames: int) -> Bool[Tensor, "F"]:
 
 
 def thin_pairs(matches: PairMatches, per_pair: int) -> PairMatches:
-    """At most `per_pair` rows of each pair, evenly strided: the cheap table of the first iterations."""
+    """At most `per_pair` rows of each pair, evenly strided: the cheap table of the first iterations.
+
+    Rows come in sampling order, the surest first: a prefix would count weights twice (docs/decisions/0002).
+    """
     count = matches.start.diff()
     kept = count.clamp(max=per_pair)
     start = torch.cat([torch.zeros(1, dtype=torch.long), kept.cumsum(0)])
     within = torch.arange(int(start[-1])) - torch.repeat_interleave(start[:-1], kept)
     stride = torch.repeat_interleave(count.double() / kept.clamp(min=1).double(), kept)
     rows = torch.repeat_interleave(matches.start[:-1], kept) + (within * stride).long()
-    columns = (matches.pixel_i, matches.pixel_j, matches.depth_i, matches.depth_j, matches.weight)
-    return PairMatches(
-        start, matches.observation_i, matches.observation_j, matches.edge, *(c[rows] for c in columns)
-    )
+    return matches.of_rows(rows, start, (matches.observation_i, matches.observation_j, matches.edge))
 
 
 def validity_weights(matches: PairMatches, objective: Objective) -> tuple[Tensor, Tensor]:
@@ -153,10 +178,10 @@ def validity_weights(matches: PairMatches, objective: Objective) -> tuple[Tensor
     has_i, has_j = matches.depth_i > 0, matches.depth_j > 0
     votes = has_i.double() + (has_j.double() if objective.both_directions else 0)
     weight = matches.weight.double()
-    pair, zero = matches.pair_of_row, torch.zeros(len(matches), dtype=torch.float64)
+    pair, zero = matches.pair_of_row, torch.zeros(len(matches), dtype=torch.float64, device=matches.device)
     pixels = zero.index_add(0, pair, weight * votes)
     points = zero.index_add(0, pair, weight * (has_i & has_j))
-    return pixels, points
+    return pixels.cpu(), points.cpu()
 
 
 def global_normalisation(matches: PairMatches, objective: Objective) -> Normalisation:

@@ -37,7 +37,7 @@ def block_residuals(
     matches: PairMatches, geometry: PairGeometry, objective: Objective, rows: slice, jacobians: bool
 ) -> tuple[list[Residual], Residual]:
     """2D and 3D residuals of some rows (Eqs. affine_depth, residual_2d, residual_3d)."""
-    pair = matches.pair_of_row[rows]
+    pair = matches.pairs_of(rows)
     z, Ki, Kj = geometry.z[pair], geometry.intrinsics_i[pair], geometry.intrinsics_j[pair]
     affine = geometry.affine[pair]
     ui, uj = matches.pixel_i[rows].double(), matches.pixel_j[rows].double()
@@ -155,13 +155,13 @@ def accumulate(
     matches: PairMatches, geometry: PairGeometry, objective: Objective, norm: Normalisation, parameters: int
 ) -> PairSums:
     """Loss, gradient and normal matrix of each pair in its first `parameters` parameters (0: loss only)."""
-    count, device = len(matches), matches.weight.device
+    count, device = len(matches), matches.device
     pixels, points = (torch.zeros(count, dtype=torch.float64, device=device) for _ in range(2))
     gradient = torch.zeros(count, parameters, dtype=torch.float64, device=device)
     normal = torch.zeros(count, parameters, parameters, dtype=torch.float64, device=device)
     for first in range(0, matches.rows, BLOCK):
         rows = slice(first, first + BLOCK)
-        pair, weight = matches.pair_of_row[rows].to(device), matches.weight[rows].double()
+        pair, weight = matches.pairs_of(rows), matches.weight[rows].double()
         flat, solid = block_residuals(matches, geometry, objective, rows, parameters > 0)
         terms = [(r, objective.pixels, norm.pixels, pixels) for r in flat]
         terms.append((solid, objective.points, norm.points, points))
@@ -203,7 +203,9 @@ def pixel_errors(
     step = max(1, -(-matches.rows // at_most))
     for first in range(0, matches.rows, BLOCK):
         rows = slice(first, min(first + BLOCK, matches.rows))
+        # every step-th row of the whole, as the fused pass takes them
+        spread = slice(-first % step, None, step)
         for residual in block_residuals(matches, geometry, objective, rows, False)[0]:
             error = torch.where(residual.usable, residual.norm(), torch.inf)
-            errors.append(error[residual.active][::step])
+            errors.append(error[spread][residual.active[spread]])
     return torch.cat(errors) if errors else torch.zeros(0, dtype=torch.float64)

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from geoweaver.assembly.chunk_alignment import ChunkAlignmentConfig, chunk_problem
 from geoweaver.assembly.links import Link, LinkConfig, estimate_link
-from geoweaver.assembly.loops import long_range_pairs
+from geoweaver.assembly.loops import in_one_component, long_range_pairs
 from geoweaver.assembly.pairs import PairMatches, select_pairs
 from geoweaver.datatypes import ChunkLayout, Observations, StageReport
 from geoweaver.geometry import Sim3
@@ -37,12 +38,21 @@ def initialise_chunks(
     seconds = time.perf_counter() - begun
     report = StageReport(
         "sequential initialisation",
+        median_px=_median_px(near, observations, layout),
         iterations=len(links),
         why_stopped="one pass",
         seconds=seconds,
         notes=tuple(notes),
     )
     return layout, tuple(links), report
+
+
+def _median_px(near: PairMatches, observations: Observations, layout: ChunkLayout) -> float:
+    """Of the matches between chunks that hang together."""
+    within = select_pairs(near, in_one_component(near, observations, layout))
+    held = torch.ones(len(layout), dtype=torch.bool)
+    problem = chunk_problem(within, observations, held, ChunkAlignmentConfig())
+    return problem.median_px(layout.world_from_chunk)
 
 
 def adjacent_chunks(near: PairMatches, observations: Observations) -> list[tuple[int, int]]:

@@ -16,15 +16,15 @@ def pair_sums(
     curvature: bool = True,
 ) -> PairSums:
     """Loss of every pair; in its first `parameters` local parameters also gradient and, if asked, normal."""
-    if matches.weight.device.type == "cpu" and objective.relative:
+    if matches.device.type == "cpu" and objective.relative:
         return fused.accumulate(matches, geometry, objective, norm, parameters, curvature)
-    sums = residuals.accumulate(matches, geometry.to(matches.weight.device), objective, norm, parameters)
+    sums = residuals.accumulate(matches, geometry.to(matches.device), objective, norm, parameters)
     gradient, normal = (None if t is None else t.cpu() for t in (sums.gradient, sums.normal))
     return PairSums(sums.pixels.cpu(), sums.points.cpu(), gradient, normal)
 
 
 def residual_median(matches: PairMatches, geometry: PairGeometry, objective: Objective) -> float:
     """Median reprojection error in pixels, over evenly spread matches."""
-    way = fused.pixel_errors if matches.weight.device.type == "cpu" else residuals.pixel_errors
-    errors = way(matches, geometry.to(matches.weight.device), objective)
+    way = fused.pixel_errors if matches.device.type == "cpu" else residuals.pixel_errors
+    errors = way(matches, geometry.to(matches.device), objective)
     return float(torch.median(errors)) if len(errors) else float("nan")

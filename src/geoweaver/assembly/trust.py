@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.linalg import LinAlgError
 from torch import Tensor
 
 from geoweaver.assembly.borders import contradicted_pieces
@@ -187,8 +188,9 @@ def frame_sigma(
     problem: FrameProblem, state: FrameState, size: tuple[int, int], config: TrustConfig
 ) -> Float[Tensor, "F 2"]:
     """Sigma of each camera's centre (world units) and rotation (radians), up to a global similarity."""
+    unknown = torch.full((len(problem.setup.group), 2), torch.inf, dtype=torch.float64)
     if not problem.matches.rows:
-        return torch.full((len(problem.setup.group), 2), torch.inf, dtype=torch.float64)
+        return unknown
     geometry, matches = problem.geometry(state), problem.matches_at(state)
     rank = matched_rank(matches, len(problem.setup.group))
     run = rank // config.alike_frames + len(rank) * problem.setup.part
@@ -199,7 +201,10 @@ def frame_sigma(
     if problem.bending is not None:
         right = problem.without_bends(right, system, problem.bending.forces(*told))
     # the slow bends of a long way are the last to converge, and the largest
-    answer = torch.from_numpy(system.solve_many(1e-9, right.numpy(), 1e-4, most=2000))
+    try:
+        answer = torch.from_numpy(system.solve_many(1e-9, right.numpy(), 1e-4, most=2000))
+    except LinAlgError:
+        return unknown
     frames = len(problem.setup.group)
     delta = answer[: 8 * frames].reshape(frames, 8, config.draws).permute(2, 0, 1)
     rotation = state.cam_from_world.rotation

@@ -7,7 +7,7 @@ from geoweaver.engine.crew import WorkerError
 from geoweaver.engine.local import LocalEngine, available_cores, map_pieces
 from geoweaver.engine.progress import stage_progress
 from geoweaver.engine.ray_cluster import RayEngine
-from geoweaver.engine.threads import map_in_threads, one_thread
+from geoweaver.engine.threads import map_in_threads, one_blas_thread, one_thread
 from geoweaver.errors import ConfigError
 
 P = TypeVar("P")
@@ -51,6 +51,7 @@ __all__ = [
     "find_engine",
     "map_in_threads",
     "map_pieces",
+    "one_blas_thread",
     "one_thread",
     "stage_progress",
 ]
