@@ -34,6 +34,7 @@ from geoweaver.datatypes import (
     StageReport,
     ViewGraph,
 )
+from geoweaver.engine import one_thread
 from geoweaver.errors import DegenerateError
 from geoweaver.lens_field import LensFields
 from geoweaver.matching import (
@@ -112,6 +113,7 @@ class Woven:
     reports: tuple[StageReport, ...]
 
 
+@one_thread()
 def weave(
     observations: Observations,
     graph: ViewGraph,

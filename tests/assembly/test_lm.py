@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from numpy.linalg import LinAlgError
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from geoweaver.assembly import blocks, lm
 from geoweaver.assembly.blocks import BlockSystem, Coarse
 from geoweaver.assembly.hidden import Coupling, hide
 from geoweaver.assembly.stopping import StopRule
-from geoweaver.engine.threads import _blas, _set_blas
 
 EYE = torch.eye(2, dtype=torch.float64)
 INDEFINITE = torch.tensor([[1.0, 1.01], [1.01, 1.0]], dtype=torch.float64)
@@ -90,20 +90,15 @@ def test_hidden_unknowns_that_nothing_holds_are_damped_too() -> None:
     assert torch.equal(hide(system, [nothing]).gradient, system.gradient)
 
 
-@pytest.mark.skipif(not _blas(), reason="another BLAS than OpenBLAS")
 @pytest.mark.parametrize("direct_below", [0, 1600])
 def test_the_same_step_however_many_threads_the_libraries_have(
     direct_below: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "DIRECT_BELOW", direct_below)
-    system, before = dense_chain(60), [count() for count, _ in _blas()]
-    try:
-        steps = []
-        for threads in (1, 2):
-            _set_blas([threads] * len(_blas()))
+    system, steps = dense_chain(60), []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
             steps.append(system.solve(1e-4)[0].numpy().tobytes())
-    finally:
-        _set_blas(before)
     assert steps[0] == steps[1]
 
 

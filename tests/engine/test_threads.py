@@ -9,21 +9,21 @@ import scipy.linalg
 import torch
 
 from geoweaver.engine import one_blas_thread, one_thread
-from geoweaver.engine.threads import _blas, _set_blas
+from geoweaver.engine.threads import _libraries
 
 
 @pytest.fixture(autouse=True)
 def two_blas_threads() -> Iterator[None]:
-    if not _blas():
-        pytest.skip("numpy and scipy calculate with another BLAS than OpenBLAS")
-    before = blas_threads()
-    _set_blas([2] * len(_blas()))
-    yield
-    _set_blas(before)
+    if not blas_threads():
+        pytest.skip("nothing here tells a BLAS its threads")
+    with _libraries().limit(limits=2, user_api="blas"):
+        yield
 
 
 def blas_threads() -> list[int]:
-    return [count() for count, _ in _blas()]
+    """Of those whose number holds for all threads of the process, as numpy's and scipy's do."""
+    found = _libraries().info()
+    return [library["num_threads"] for library in found if library.get("threading_layer") == "pthreads"]
 
 
 def test_one_thread_inside_and_the_owners_number_after() -> None:
@@ -57,8 +57,7 @@ def test_a_factorisation_has_the_same_bytes_however_many_threads_there_are() -> 
     matrix = half @ half.T + np.eye(400)
     found = []
     for threads in (1, 2):
-        _set_blas([threads] * len(_blas()))
-        with one_blas_thread():
+        with _libraries().limit(limits=threads, user_api="blas"), one_blas_thread():
             small = np.linalg.cholesky(matrix)
             found.append(small.tobytes() + scipy.linalg.cho_factor(matrix, lower=True)[0].tobytes())
     assert found[0] == found[1]

@@ -3,8 +3,8 @@
 import numba
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
-from geoweaver.engine.threads import _blas, _set_blas
 from geoweaver.weave import Woven
 from tests.weave.tiny import tiny, woven
 
@@ -24,16 +24,17 @@ def fingerprint(result: Woven) -> list[bytes]:
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
 def test_the_same_bytes_twice_and_on_one_or_two_threads() -> None:
     case = tiny(frames=24, chunk=9, laps=0.28, per_edge=60)
-    before, blas_before = numba.get_num_threads(), [count() for count, _ in _blas()]
+    before, torch_before = numba.get_num_threads(), torch.get_num_threads()
     try:
         prints = []
         for threads in (1, 2, 2):
             numba.set_num_threads(threads)
-            _set_blas([threads] * len(_blas()))
-            prints.append(fingerprint(woven(case)))
+            torch.set_num_threads(threads)
+            with threadpool_limits(threads, "blas"):
+                prints.append(fingerprint(woven(case)))
     finally:
         numba.set_num_threads(before)
-        _set_blas(blas_before)
+        torch.set_num_threads(torch_before)
     assert prints[0] == prints[1] == prints[2]
 
 

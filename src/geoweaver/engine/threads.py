@@ -1,6 +1,5 @@
 """Threads within a piece: one for torch and BLAS, and more of our own where workers would else be idle."""
 
-import ctypes
 import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import torch
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,46 +30,34 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-_LINKED = ("numpy.linalg._umath_linalg", "scipy.linalg._flapack")
-"""Modules that are linked to a BLAS; numpy and scipy each bring an OpenBLAS of their own."""
-_entered: list[list[int]] = []
-"""The threads that each library had when the outermost block began, once per block that is open."""
-_entering = threading.Lock()
+_open: list[Any] = []
+"""Blocks that are open, the first of which knows how many threads there were."""
+_opening = threading.Lock()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """One thread for numpy's and scipy's linear algebra: OpenBLAS cuts its sums by the number of threads."""
-    with _entering:
-        _entered.append(_entered[0] if _entered else [count() for count, _ in _blas()])
-        _set_blas([1] * len(_blas()))
+    """One thread for numpy's and scipy's linear algebra: BLAS cuts its sums by the number of threads.
+
+    Blocks may overlap in time: the owner's numbers come back when the last of them ends.
+    """
+    with _opening:
+        _open.append(_open[0] if _open else _libraries().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
-        with _entering:
-            before = _entered.pop()
-            if not _entered:
-                _set_blas(before)
-
-
-def _set_blas(threads: list[int]) -> None:
-    for (_, allow), number in zip(_blas(), threads, strict=True):
-        allow(number)
+        with _opening:
+            first = _open.pop()
+            if not _open:
+                first.restore_original_limits()
 
 
 @cache
-def _blas() -> tuple[tuple[Any, Any], ...]:
-    """How to ask and to tell each OpenBLAS its threads; empty where another BLAS is at work."""
-    found = []
-    for module in _LINKED:
-        # a name is also looked for in the libraries that the module was linked to
-        library = ctypes.CDLL(importlib.import_module(module).__file__)
-        for prefix, suffix in ((p, s) for p in ("scipy_", "") for s in ("64_", "")):
-            ask, tell = (f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
-            if hasattr(library, ask) and hasattr(library, tell):
-                found.append((getattr(library, ask), getattr(library, tell)))
-                break
-    return tuple(found)
+def _libraries() -> ThreadpoolController:
+    """Every BLAS that numpy and scipy brought."""
+    for module in ("numpy.linalg", "scipy.linalg"):
+        importlib.import_module(module)
+    return ThreadpoolController()
 
 
 @contextmanager
