@@ -42,7 +42,9 @@ def one_blas_thread() -> Iterator[None]:
     Blocks may overlap in time: the owner's numbers come back when the last of them ends.
     """
     with _opening:
-        _open.append(_open[0] if _open else _libraries().limit(limits=1, user_api="blas"))
+        # each block limits anew: a library may count threads by the one that asks
+        limits = _libraries().limit(limits=1, user_api="blas")
+        _open.append(_open[0] if _open else limits)
     try:
         yield
     finally:
