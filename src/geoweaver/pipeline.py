@@ -15,10 +15,11 @@ from geoweaver.clock import Clock
 from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
 from geoweaver.engine import Engine, find_engine, stage_progress
 from geoweaver.engine.local import available_cores
-from geoweaver.errors import ConfigError
+from geoweaver.errors import ConfigError, DegenerateError
 from geoweaver.export.run_folder import RunRecord
 from geoweaver.features import FeatureConfig, compute_features, find_retriever
 from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, rescale_run, save_run
+from geoweaver.formats.files import place
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.frames.chunks import check_chunk_size
 from geoweaver.graph import GraphConfig
@@ -118,6 +119,7 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         Clock() as clock,
         _opened(input, out, config, overwrite) as (frames, store),
         clock.kept_in(Costs(store.folder, config)),
+        _named_in_errors(input),
     ):
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
         clock.lap("frames", [_facts(frames), config.keyframes])
@@ -183,6 +185,15 @@ def _opened(input: Path, out: Path, config: Config, overwrite: bool) -> Iterator
             store.clear()
             forget_costs(store.folder)
         yield frames, store
+
+
+@contextmanager
+def _named_in_errors(input: Path) -> Iterator[None]:
+    """Data that do not determine the cameras are somebody's recording: say which."""
+    try:
+        yield
+    except DegenerateError as error:
+        raise DegenerateError(f"{place(input)}: {error}") from error
 
 
 def _warn_of_strangers(out: Path) -> None:
