@@ -2,15 +2,24 @@
 
 import logging
 import os
+import resource
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from geoweaver.errors import StoreError
+from geoweaver.store import Cost, Costs, digest_of
 
 log = logging.getLogger(__name__)
 SAMPLE_SECONDS = 0.2
 """How often memory is looked at; peaks of this process between two looks are known all the same."""
+NOTE_SECONDS = 5.0
+"""How often it is written down what the part under way has cost: all that a killed session forgets."""
 MIB = 2**20
 _PROC = Path("/proc")
 
@@ -24,15 +33,18 @@ class Lap:
     peak_rss_mib: float | None
     """Most that this process and its workers held together; None where the system does not tell."""
     notes: tuple[str, ...] = ()
+    largest: int = 0
+    """Most bytes that one process held until its end."""
 
 
 class Clock:
     """Runs from its making; every lap has a name. As a context it also watches memory between laps."""
 
     def __init__(self) -> None:
-        self.begun = self.last = time.perf_counter()
+        self.last = time.perf_counter()
         self.laps: list[Lap] = []
-        self._peak, self._high, self._lock = 0, _high_water(), threading.Lock()
+        self._costs: Costs | None = None
+        self._peak, self._high, self._lock = 0, _high_water(), threading.RLock()
         self._stop = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="memory", daemon=True)
 
@@ -44,21 +56,51 @@ class Clock:
         self._stop.set()
         self._watcher.join()
 
-    def lap(self, name: str, notes: tuple[str, ...] = ()) -> None:
-        """What took so long and so much since the last lap, and what there is to know of it."""
-        now, peak = time.perf_counter(), self._take_peak()
-        self.laps.append(Lap(name, now - self.last, peak / MIB if peak else None, notes))
-        log.info("%s: done in %.1f s%s", name, now - self.last, _told(peak))
-        self.last = now
+    @contextmanager
+    def kept_in(self, costs: Costs) -> Iterator[None]:
+        """Laps add to what earlier sessions took, and what this one takes is known even if it is killed."""
+        self._costs = costs
+        try:
+            yield
+        except BaseException:
+            self._note()
+            raise
+        finally:
+            self._costs = None
+
+    def lap(self, name: str, made: Any = None, notes: tuple[str, ...] = ()) -> None:
+        """What took so long and so much since the last lap; `made` tells it from what other options make."""
+        with self._lock:
+            now, peak = time.perf_counter(), self._take_peak()
+            cost = Cost(now - self.last, peak, _largest())
+            log.info("%s: done in %.1f s%s", name, cost.seconds, _told(peak))
+            self.last = now
+            if self._costs is not None:
+                cost = self._costs.finish(digest_of([name, made]), cost)
+        self.laps.append(Lap(name, cost.seconds, cost.peak / MIB if cost.peak else None, notes, cost.largest))
 
     def total(self) -> float:
-        """Seconds since the beginning."""
-        return time.perf_counter() - self.begun
+        """Seconds of all laps."""
+        return sum(lap.seconds for lap in self.laps)
+
+    def largest(self) -> int:
+        """Most bytes that one process held in all laps."""
+        return max((lap.largest for lap in self.laps), default=_largest())
 
     def _watch(self) -> None:
+        noted = time.perf_counter()
         while not self._stop.wait(SAMPLE_SECONDS):
             with self._lock:
                 self._peak = max(self._peak, resident())
+            if time.perf_counter() - noted > NOTE_SECONDS:
+                self._note()
+                noted = time.perf_counter()
+
+    def _note(self) -> None:
+        # a full disk is told of by what the run itself cannot write
+        with self._lock, suppress(StoreError):
+            if self._costs is not None:
+                self._costs.note(Cost(time.perf_counter() - self.last, self._peak, _largest()))
 
     def _take_peak(self) -> int:
         """Of the time since it was last taken."""
@@ -72,6 +114,14 @@ class Clock:
 
 def _told(peak: int) -> str:
     return f", with up to {peak / MIB:.0f} MiB of memory" if peak else ""
+
+
+def _largest() -> int:
+    """Most bytes that this process or one of its ended workers held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * max(
+        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
 
 
 def resident() -> int:

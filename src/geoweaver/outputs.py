@@ -41,15 +41,28 @@ def write_outputs(
     if not _belongs(out, summary):
         forget_outputs(out)
     complete = all((out / name).exists() for name in expected_outputs(run))
-    if config.write == "all" and not complete:
-        cloud = _cloud(run, record.key, config.fusion, store, engine)
+    if config.write == "all":
+        _write_all(out, None if complete else run, record, config.fusion, store, engine)
+    write_run(out, record)
+
+
+def _write_all(
+    out: Path, run: FinishedRun | None, record: RunRecord[SavedRun], config: FusionConfig, store: Store,
+    engine: Engine,
+) -> None:  # fmt: skip
+    """Cloud, exports and report; where all are there already, what they once took is told all the same."""
+    made = [record.key, config]
+    if run is not None:
+        cloud = _cloud(run, record.key, config, store, engine)
         write_ply(out / "points.ply", cloud)
-        record.clock.lap("cloud")
+    record.clock.lap("cloud", made)
+    if run is not None:
         with stage_progress("exports", None):
             write_exports(run, out, cloud)
-        record.clock.lap("exports")
+    record.clock.lap("exports", made)
+    if run is not None:
         write_report(replace(run, summary=run_json(record)), out / "report.html", cloud)
-    write_run(out, record)
+    record.clock.lap("report", made)
 
 
 def _cloud(run: FinishedRun, key: str, config: FusionConfig, store: Store, engine: Engine) -> PlyCloud:

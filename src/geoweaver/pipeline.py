@@ -15,10 +15,11 @@ from geoweaver.clock import Clock
 from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
 from geoweaver.engine import Engine, find_engine, stage_progress
 from geoweaver.engine.local import available_cores
-from geoweaver.errors import ConfigError
+from geoweaver.errors import ConfigError, DegenerateError
 from geoweaver.export.run_folder import RunRecord
 from geoweaver.features import FeatureConfig, compute_features, find_retriever
 from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, rescale_run, save_run
+from geoweaver.formats.files import place
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.frames.chunks import check_chunk_size
 from geoweaver.graph import GraphConfig
@@ -39,7 +40,16 @@ from geoweaver.stages import (
     gather_observations,
     view_graph,
 )
-from geoweaver.store import NOT_IN_KEY, PriorStore, Store, artifact_key, cached_noun, digest_of
+from geoweaver.store import (
+    NOT_IN_KEY,
+    Costs,
+    PriorStore,
+    Store,
+    artifact_key,
+    cached_noun,
+    digest_of,
+    forget_costs,
+)
 from geoweaver.straightening import straighten
 from geoweaver.track_adjustment import PolishConfig
 from geoweaver.weave import WeaveConfig, weave
@@ -105,33 +115,39 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
     matcher = find_matcher(*_named(config.matcher), device=config.device)
     retriever = find_retriever(config.retriever, device=config.device)
     engine = _engine(config)
-    with Clock() as clock, _opened(input, out, config, overwrite) as (frames, store):
+    with (
+        Clock() as clock,
+        _opened(input, out, config, overwrite) as (frames, store),
+        clock.kept_in(Costs(store.folder, config)),
+        _named_in_errors(input),
+    ):
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
-        clock.lap("frames")
+        clock.lap("frames", [_facts(frames), config.keyframes])
         frames = straighten(frames, config.frames, config.lens, config.features, store, engine)
-        clock.lap("lens", frames.notes)
+        clock.lap("lens", [_facts(frames), config.lens, config.features], frames.notes)
         frames = keep_pixels(frames, store, engine)
         features = compute_features(frames, store, config.features, engine)
-        clock.lap("features")
+        seen = [features.key(frame) for frame in frames.keyframe.nonzero()[:, 0].tolist()]
+        clock.lap("features", seen)
         chunks = cut_chunks(frames, features, store, engine, config.chunk_size, config.fixed_stride)
         graph = view_graph(frames, features, chunks, store, engine, config.graph, retriever)
-        clock.lap("graph")
+        clock.lap("graph", [seen, chunks, graph, config.graph, retriever])
         matches = dense_matches(frames, features, graph, store, _engine(config, matcher), matcher)
-        clock.lap("matches")
+        clock.lap("matches", matches.places)
         crew, workers = _engine(config, prior), _workers(config, prior)
         priors = chunk_priors(frames, features, chunks, store, crew, prior, config.prior, workers)
-        clock.lap("priors")
+        clock.lap("priors", [_named(config.prior)[0], priors.places])
         woven, key = _weave(frames, graph, matches, priors, None, config, store)
-        clock.lap("weave")
+        clock.lap("weave", key)
         woven, key = _polish(frames, woven, key, config, store)
-        clock.lap("polish")
+        clock.lap("polish", key)
         for turn in TURNS[: config.polish.again]:
             if woven.lenses is None:
                 break
             again, own = _weave(frames, graph, matches, priors, woven.lenses, config, store)
-            clock.lap(f"{turn} weave")
+            clock.lap(f"{turn} weave", own)
             again, own = _polish(frames, again, own, config, store)
-            clock.lap(f"{turn} polish")
+            clock.lap(f"{turn} polish", own)
             if worse(again, woven):
                 break
             settled = same_fields(again.lenses, woven.lenses)
@@ -139,7 +155,7 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
             if settled:
                 break
         saved, key = _complete(frames, woven, key, config, store, engine)
-        clock.lap("frames between")
+        clock.lap("frames between", key)
         settings = replace(config, frames=config.frames.found_from_anywhere())
         record = RunRecord(input, settings, key, saved, clock, frames.masks is not None, frames.lost)
         write_outputs(out, record, config.outputs, store, engine)
@@ -167,7 +183,17 @@ def _opened(input: Path, out: Path, config: Config, overwrite: bool) -> Iterator
         if overwrite:
             forget_outputs(out)
             store.clear()
+            forget_costs(store.folder)
         yield frames, store
+
+
+@contextmanager
+def _named_in_errors(input: Path) -> Iterator[None]:
+    """Data that do not determine the cameras are somebody's recording: say which."""
+    try:
+        yield
+    except DegenerateError as error:
+        raise DegenerateError(f"{place(input)}: {error}") from error
 
 
 def _warn_of_strangers(out: Path) -> None:
@@ -225,10 +251,13 @@ def weave_key(
     config: Config,
 ) -> str:  # fmt: skip
     """Changes with all that the kept run is made from."""
-    # digests stand for pixels and masks
-    told = replace(frames, pixels=None, masks=None, notes=())
-    inputs = [digest_of(part) for part in (told, graph, matches.places, priors.places, lenses)]
+    inputs = [digest_of(part) for part in (_facts(frames), graph, matches.places, priors.places, lenses)]
     return artifact_key("weave", VERSION, [config.weave, config.seed], inputs)
+
+
+def _facts(frames: Frames) -> Frames:
+    """What a key holds of the frames: digests stand for pixels and masks."""
+    return replace(frames, pixels=None, masks=None, notes=())
 
 
 def _polish(frames: Frames, woven: SavedRun, key: str, config: Config, store: Store) -> tuple[SavedRun, str]:

@@ -190,7 +190,7 @@ def _prepared(
     inputs = [features.key(f) for chunk in chunks for f in chunk.frames] + [
         digest_of([chunks, frames.camera, frames.size])
     ]
-    key = artifact_key("priors", VERSION, [name, _identity(prior), frames.cameras], inputs)
+    key = artifact_key("priors", VERSION, [*_named(prior, name), frames.cameras], inputs)
     learn = lambda: prior.learn(frames, chunks, features.read, workers)  # noqa: E731
     learnt = cached_noun(store, prior.learnt, "priors", "shared", key, learn)[0]
     return prior.context(frames, features.read, learnt)
@@ -209,11 +209,17 @@ class _PredictChunk:
     def __call__(self, chunk: Chunk) -> tuple[str, str]:
         camera = self.features.frames.camera[list(chunk.frames)]
         inputs = [self.features.key(f) for f in chunk.frames] + [digest_of([chunk, camera])]
-        identity = [self.name, _identity(self.prior), _identity(self.context)]
+        identity = [*_named(self.prior, self.name), _identity(self.context)]
         key = artifact_key("priors", VERSION, identity, inputs)
         piece = f"chunk-{chunk.index:04}"
         cached_priors(self.store, "priors", piece, key, lambda: self.prior.predict(chunk, self.context))
         return piece, key
+
+
+def _named(prior: PriorModel, name: str) -> list[Any]:
+    """A prior in a key; one that knows its identity is the same wherever its weights or files lie."""
+    known = hasattr(prior, "identity")
+    return [name.partition(":")[0] if known else name, _identity(prior)]
 
 
 def _identity(value: Any) -> Any:

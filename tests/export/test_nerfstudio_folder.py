@@ -131,7 +131,7 @@ def test_a_run_folder_gets_all_of_it_and_the_given_cloud(run, tmp_path):
     )
 
 
-def test_frames_without_depth_leave_the_file_without_depth(run, tmp_path):
+def test_frames_without_depth_leave_the_file_without_depth_and_are_counted(run, tmp_path, caplog):
     class Some:
         frames = (0, 1, 2)
         read = run.depths.read
@@ -139,6 +139,10 @@ def test_frames_without_depth_leave_the_file_without_depth(run, tmp_path):
     export_run(replace(run, depths=Some()), "nerfstudio", tmp_path / "ns", ExportChoice(all_frames=True))
     loaded = load(tmp_path / "ns/transforms.json")
     assert not loaded.depth and len(loaded.images) == 8
+    assert "5 of 8 frames have no depth map" in caplog.text
+    caplog.clear()
+    export_run(run, "nerfstudio", tmp_path / "whole", ExportChoice(all_frames=True))
+    assert "no depth map" not in caplog.text
 
 
 def test_a_run_that_trusts_nothing_still_ends_well(run, tmp_path, caplog):

@@ -42,8 +42,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, **dict.fromkeys(names, "1"), "NUMBA_NUM_THREADS": "1"}
 
 
-def geoweaver(*arguments: str | Path, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+def geoweaver(
+    *arguments: str | Path, timeout: float = 900, **process: Any
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(
-        command(*arguments), env=environment(), capture_output=True, text=True, timeout=timeout, check=False
-    )
+        command(*arguments), env=environment(), capture_output=True, text=True, timeout=timeout, check=False,
+        **process,
+    )  # fmt: skip

@@ -1,10 +1,11 @@
 """What goes into a computation is in its key: nothing that was kept is used for another input."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,10 +14,13 @@ from geoweaver.engine import LocalEngine
 from geoweaver.features import FrameFeatures, VladRetriever, no_features
 from geoweaver.graph import GraphConfig
 from geoweaver.lens_field import no_fields
+from geoweaver.models import GPM, save_gpm
+from geoweaver.models.families import GPMConfig
 from geoweaver.pipeline import Config, weave_key
+from geoweaver.priors import find_prior
 from geoweaver.priors.protocol import ReadFeatures
-from geoweaver.stages import MatchShards, chunk_priors, cut_chunks, view_graph
-from geoweaver.store import PriorStore, Store
+from geoweaver.stages import MatchShards, _identity, _named, chunk_priors, cut_chunks, view_graph
+from geoweaver.store import PriorStore, Store, digest_of
 
 COUNT = 8
 CAMERA = Camera("PINHOLE", (50.0, 50.0, 32.0, 24.0), 64, 48, rectified=(50.0, 50.0, 32.0, 24.0))
@@ -116,6 +120,9 @@ def test_the_graph_belongs_to_its_cameras(store: Store) -> None:
     assert len(kept(store, "graph")) == 2
 
 
+CHUNKS = (Chunk(0, (0, 1, 2, 3)), Chunk(1, (4, 5, 6, 7)))
+
+
 class Nobody:
     """A prior that places nothing."""
 
@@ -139,3 +146,71 @@ def test_priors_belong_to_the_cameras_of_their_chunks(store: Store) -> None:
             frames, features(store, frames), chunks, store, LocalEngine(), Nobody(), "nobody", workers=1
         )
     assert len(kept(store, "priors")) == 3, "the first chunk's camera did not change"
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What the chunks of a prior share."""
+
+    focal: float
+
+
+class Learned(Nobody):
+    """Learns once for all chunks."""
+
+    learnt = Agreed
+
+    def learn(self, frames: Frames, chunks: Sequence[Chunk], read: ReadFeatures, workers: int = 1) -> Agreed:
+        return Agreed(50.0)
+
+    def context(self, frames: Frames, read: ReadFeatures, learnt: Agreed) -> Agreed:
+        return learnt
+
+
+@pytest.mark.parametrize("prior", [Nobody(), Learned()])
+def test_a_prior_that_knows_its_identity_is_the_same_in_another_folder(store: Store, prior: Nobody) -> None:
+    for name in ("nobody:/here/weights", "nobody:/there/weights"):
+        found = features(store, FRAMES)
+        chunk_priors(FRAMES, found, CHUNKS, store, LocalEngine(), prior, name, workers=1)
+    assert len(kept(store, "priors")) == len(CHUNKS) + isinstance(prior, Learned)
+
+
+def test_a_prior_without_identity_is_what_its_name_says(store: Store) -> None:
+    class Plain:
+        prepare, predict = Nobody.prepare, Nobody.predict
+
+    keys = [_named(prior, "own:/here") for prior in (Nobody(), Plain())]
+    assert [key[0] for key in keys] == ["own", "own:/here"]
+
+
+def predictions(folder: Path) -> Path:
+    """What some model wrote down about the frames."""
+    folder.mkdir()
+    shape, eye = (COUNT, 3, 4), torch.eye(4, dtype=torch.float64).repeat(COUNT, 1, 1)
+    np.savez(
+        folder / "all.npz", name=np.array(FRAMES.names), depth=np.ones(shape, np.float32),
+        cam_from_world=eye.numpy(), intrinsics=np.tile([4.0, 4.0, 2.0, 1.5], (COUNT, 1)),
+    )  # fmt: skip
+    return folder
+
+
+def checkpoint(folder: Path) -> Path:
+    torch.manual_seed(0)
+    save_gpm(GPM(GPMConfig(64, 6, 2, 2, (2, 3, 4, 5), 16, (8, 16, 24, 32))), folder)
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "made"), [("saved", predictions), ("gpm", checkpoint)])
+def test_the_keys_of_priors_know_no_place(store: Store, tmp_path: Path, kind: str, made: Any) -> None:
+    """The same files in another folder, the same known cameras in another file."""
+    keys = []
+    for place in (tmp_path / "here", tmp_path / "there"):
+        place.mkdir()
+        name = f"{kind}:{made(place / 'model')}"
+        poses = place / "known.tum" if kind == "gpm" else None
+        if poses is not None:
+            poses.write_text("".join(f"{i} {i} 0 0 0 0 0 1\n" for i in range(COUNT)))
+        prior = find_prior(name, poses=poses)
+        context = prior.prepare(FRAMES, CHUNKS, features(store, FRAMES).read)
+        keys.append(digest_of([_named(prior, name), _identity(context)]))
+    assert keys[0] == keys[1]

@@ -22,6 +22,13 @@ def files_and_times(folder: Path) -> dict[str, int]:
     return {str(p.relative_to(folder)): p.stat().st_mtime_ns for p in folder.rglob("*.safetensors")}
 
 
+def costs(folder: Path) -> dict[str, tuple[float, float]]:
+    """Seconds and memory that run.json states."""
+    run = json.loads((folder / "run.json").read_text())
+    stages = {stage["name"]: (stage["seconds"], stage["peak_rss_mib"]) for stage in run["stages"]}
+    return {**stages, "in all": (run["seconds_total"], run["peak_rss_bytes"])}
+
+
 def test_a_run_leaves_what_the_contract_names(finished: Path) -> None:
     for name in ("run.json", "trajectory.tum", "colmap/sparse/0/images.bin", "colmap/images",
                  "transforms.json", "points.ply", "depth", "report.html", "work"):  # fmt: skip
@@ -65,20 +72,25 @@ def test_the_same_command_again_computes_nothing_and_gives_the_same_bytes(
     finished: Path, small: Path
 ) -> None:
     before, cameras = files_and_times(finished), (finished / "trajectory.tum").read_bytes()
-    cloud = (finished / "points.ply").stat().st_mtime_ns
+    cloud, took = (finished / "points.ply").stat().st_mtime_ns, costs(finished)
     assert geoweaver("reconstruct", small / "images", "-o", finished, *OPTIONS).returncode == 0
     assert files_and_times(finished) == before
     assert (finished / "trajectory.tum").read_bytes() == cameras
     assert (finished / "points.ply").stat().st_mtime_ns == cloud
+    assert costs(finished) == took, "reading what is there is not what it took"
 
 
 def test_a_changed_option_recomputes_what_depends_on_it(finished: Path, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     shutil.copytree(finished, out)
     (out / "exports").mkdir()
-    before = set(files_and_times(out))
+    before, took = set(files_and_times(out)), costs(out)
     options = (*OPTIONS, "--seed", "3", "--outputs", "cameras")
     assert geoweaver("reconstruct", small / "images", "-o", out, *options).returncode == 0
+    takes = costs(out)
+    same = {name for name in took.keys() & takes.keys() if took[name] == takes[name]}
+    assert {"frames", "features", "graph", "matches", "priors"} <= same
+    assert not same & {"weave", "polish", "frames between", "cloud"}
     new = {name.split("/")[1] for name in set(files_and_times(out)) - before}
     assert new <= {"weave", "polish", "result"} and new
     left = {path.name for path in out.iterdir()}

@@ -1,5 +1,6 @@
 """nerfstudio's transforms.json of a run: +Z up, original-size intrinsics, depth, masks and a cloud."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from geoweaver.geometry import SE3
 from geoweaver.geometry.upright import up_direction, z_up_from_world
 from geoweaver.results import FinishedRun
 
+log = logging.getLogger(__name__)
 _MOST_POINTS = 500_000
 """A start for training, not the cloud itself."""
 CLOUD = "sparse_pc.ply"
@@ -38,6 +40,7 @@ def write_nerfstudio(
     scene = NerfstudioScene(paths, turned, colmap.cameras.cameras, colmap.cameras.camera)
     # nerfstudio wants depth for all frames or for none
     complete = depth is not None and all(int(frame) in depth.png_files for frame in frames)
+    _warn_of_lacking_depth(run, frames.tolist())
     files = None
     if depth is not None and complete:
         files = [f"depth/{depth.png_files[int(frame)]}" for frame in frames]
@@ -45,6 +48,17 @@ def write_nerfstudio(
     write_transforms(
         folder / "transforms.json", scene, files, CLOUD, masks, _words(turn, depth if complete else None)
     )
+
+
+def _warn_of_lacking_depth(run: FinishedRun, frames: list[int]) -> None:
+    """Some frames without depth take it from all."""
+    lacking = len(set(frames) - set(run.depths.frames))
+    if lacking:
+        log.warning(
+            "%d of %d frames have no depth map (those between keyframes have none): nerfstudio wants depth "
+            "for all or for none, so transforms.json states none; --to depth writes what there is",
+            lacking, len(frames),
+        )  # fmt: skip
 
 
 def track_cloud(colmap: ColmapExport) -> PlyCloud:

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import math
-import resource
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -54,14 +52,16 @@ class Part(Protocol):
 
 @runtime_checkable
 class Watch(Protocol):
-    """Seconds and memory per part, seconds in all."""
+    """Seconds and memory per part and in all."""
 
     @property
     def laps(self) -> Sequence[Part]: ...
 
-    def lap(self, name: str, notes: tuple[str, ...] = ()) -> None: ...
+    def lap(self, name: str, made: Any = None, notes: tuple[str, ...] = ()) -> None: ...
 
     def total(self) -> float: ...
+
+    def largest(self) -> int: ...
 
 
 S = TypeVar("S", bound=Saved, covariant=True)
@@ -113,7 +113,7 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
         "warnings": [*record.lost, *_doubts(result.reports), *warnings(saved.graph, saved.rejected)],
         "stages": _stages(record.clock.laps, result.reports),
         "seconds_total": record.clock.total(),
-        "peak_rss_bytes": _peak_rss(),
+        "peak_rss_bytes": record.clock.largest(),
         "result": record.key,
     }  # fmt: skip
 
@@ -177,11 +177,3 @@ def plain(value: Any) -> Any:
         # the run may be read from another folder
         return str(value.absolute())
     return value.name if isinstance(value, Enum) else value
-
-
-def _peak_rss() -> int:
-    """Largest memory of this process or of one of its workers, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * max(
-        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )

@@ -2,6 +2,7 @@
 
 from geoweaver.store.artifact import Artifact
 from geoweaver.store.codec import decode_depth, encode_depth
+from geoweaver.store.costs import Cost, Costs, forget_costs
 from geoweaver.store.keys import NOT_IN_KEY, artifact_key, canonical, digest_of, file_digest, tensor_digest
 from geoweaver.store.nouns import cached_noun, flatten, restore
 from geoweaver.store.priors import PriorStore, cached_priors, flatten_priors, restore_prior
@@ -11,6 +12,8 @@ from geoweaver.store.workspace import Flat, Store
 __all__ = [
     "NOT_IN_KEY",
     "Artifact",
+    "Cost",
+    "Costs",
     "Flat",
     "PriorStore",
     "Store",
@@ -24,6 +27,7 @@ __all__ = [
     "file_digest",
     "flatten",
     "flatten_priors",
+    "forget_costs",
     "restore",
     "restore_prior",
     "tensor_digest",
