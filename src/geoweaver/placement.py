@@ -1,5 +1,7 @@
 """A camera for every frame: keyframes from the weave, the others between them, each with a verdict."""
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -61,8 +63,13 @@ def _astray(
     return off > _ASTRAY * way
 
 
-def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Reconstruction:
-    """Every frame, in order; those not seen lie between their neighbours and are not trusted."""
+def place_frames(
+    frames: Frames, woven: Woven, seen: Bool[Tensor, "F"], said: Mapping[int, str] | None = None
+) -> Reconstruction:
+    """Every frame, in order; those not seen lie between their neighbours and are not trusted.
+
+    `said` is why the prior could not place a frame.
+    """
     cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.camera)
     intrinsics = corrected_intrinsics(woven.setup, woven.state)
     reason = {f: r for f, r in enumerate(woven.trust.reason) if r}
@@ -70,7 +77,7 @@ def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Recon
     hollow = (canonical >= 0) & (woven.tables.observations.confidence[canonical.clamp(min=0)] == 0)
     reason |= {f: _HOLLOW for f in hollow.nonzero().squeeze(1).tolist() if f in reason}
     for frame in (~seen).nonzero().squeeze(1).tolist():
-        reason[frame] = _why_unseen(frames, woven, frame)
+        reason[frame] = _why_unseen(frames, woven, frame, said or {})
     sigma = torch.where(seen[:, None], woven.trust.sigma, torch.inf)
     trusted = torch.tensor([f not in reason for f in range(len(frames))], dtype=torch.bool)
     return Reconstruction(
@@ -86,7 +93,7 @@ def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Recon
     )
 
 
-def _why_unseen(frames: Frames, woven: Woven, frame: int) -> str:
+def _why_unseen(frames: Frames, woven: Woven, frame: int, said: Mapping[int, str]) -> str:
     if bool(woven.trust.contradicted[frame]):
         return f"{CONTRADICTED}: the camera is interpolated"
     if int(woven.tables.canonical[frame]) >= 0:
@@ -95,7 +102,8 @@ def _why_unseen(frames: Frames, woven: Woven, frame: int) -> str:
         return "its image cannot be read: the camera is interpolated"
     if not bool(frames.keyframe[frame]):
         return "between keyframes: the camera is interpolated"
-    return "the prior could not place it: the camera is interpolated"
+    why = f" ({said[frame]})" if frame in said else ""
+    return f"the prior could not place it{why}: the camera is interpolated"
 
 
 def _filled(

@@ -18,7 +18,7 @@ from geoweaver.graph import GraphConfig, build_graph
 from geoweaver.matching.protocol import Matcher
 from geoweaver.matching.two_view import count_inliers
 from geoweaver.priors import PriorModel
-from geoweaver.priors.protocol import LearnsFirst
+from geoweaver.priors.protocol import Explains, LearnsFirst
 from geoweaver.store import (
     PriorStore,
     Store,
@@ -172,7 +172,7 @@ def chunk_priors(
     context = _prepared(frames, features, chunks, store, prior, name, workers)
     task = _PredictChunk(features, store, prior, context, name)
     kept = list(engine.map(task, list(chunks), title="priors"))
-    return PriorStore.index(store, "priors", kept)
+    return PriorStore.index(store, "priors", kept, getattr(context, "notes", ()))
 
 
 def _prepared(
@@ -212,7 +212,8 @@ class _PredictChunk:
         identity = [self.name, _identity(self.prior), _identity(self.context)]
         key = artifact_key("priors", VERSION, identity, inputs)
         piece = f"chunk-{chunk.index:04}"
-        cached_priors(self.store, "priors", piece, key, lambda: self.prior.predict(chunk, self.context))
+        ask = self.prior.estimate if isinstance(self.prior, Explains) else self.prior.predict
+        cached_priors(self.store, "priors", piece, key, lambda: ask(chunk, self.context))
         return piece, key
 
 

@@ -66,3 +66,13 @@ def test_without_any_match_the_prior_is_all_there_is() -> None:
     case = tiny(frames=10, chunk=12, laps=0.12, per_edge=80)
     case = case.without_edges(torch.ones(len(case.graph), dtype=torch.bool))
     assert placed_by_prior(frames_of(case), woven(case)).all()
+
+
+def test_why_the_prior_left_a_frame_out_stands_beside_it() -> None:
+    case = tiny(frames=10, chunk=12, laps=0.12, per_edge=80)
+    result = woven(case)
+    canonical = result.tables.canonical.clone()
+    canonical[LOST] = -1
+    unseen = replace(result, tables=replace(result.tables, canonical=canonical))
+    placed = place_frames(frames_of(case), unseen, canonical >= 0, {LOST: "too dark"})
+    assert placed.reason[LOST] == "the prior could not place it (too dark): the camera is interpolated"
