@@ -1,8 +1,6 @@
-"""The nouns: frozen values that the stages exchange; shapes are in the annotations (see docs/conventions.md).
+"""The nouns: frozen values that the stages exchange (docs/conventions.md).
 
-Letters in shapes: F physical frames, N observations, K chunks, E edges, M matches, G camera groups, n frames
-of one chunk.
-"""
+Letters in shapes: F frames, N observations, K chunks, E edges, M matches, G cameras, n frames of a chunk."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -73,9 +71,16 @@ class Frames:
     """What the user should know about the input, one line each."""
     lost: tuple[str, ...] = field(default=(), metadata={"in_key": False})
     """Those of the notes that tell of frames which are missing altogether."""
+    folder: Int[Tensor, "F"] | None = field(default=None, metadata={"in_key": False})
+    """Number of each frame's sub-folder, which the names tell; None: one for every camera."""
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def chain(self) -> Int[Tensor, "F"]:
+        """Frames that follow each other: of one sub-folder, also where a phone was turned meanwhile."""
+        return self.camera if self.folder is None else self.folder
 
 
 @dataclass(frozen=True)

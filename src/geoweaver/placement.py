@@ -11,6 +11,7 @@ from geoweaver.assembly.frames_start import interpolate_cameras
 from geoweaver.assembly.pairs import tied_frames
 from geoweaver.assembly.trust import CONTRADICTED
 from geoweaver.datatypes import Frames, Reconstruction
+from geoweaver.priors.sfm_focal import start_intrinsics
 from geoweaver.weave import Woven
 
 _ASTRAY = 3.0
@@ -70,7 +71,7 @@ def place_frames(
 
     `said` is why the prior could not place a frame.
     """
-    cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.camera)
+    cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.chain)
     intrinsics = corrected_intrinsics(woven.setup, woven.state)
     reason = {f: r for f, r in enumerate(woven.trust.reason) if r}
     canonical = woven.tables.canonical
@@ -109,10 +110,12 @@ def _why_unseen(frames: Frames, woven: Woven, frame: int, said: Mapping[int, str
 def _filled(
     intrinsics: Float[Tensor, "F 4"], seen: Bool[Tensor, "F"], frames: Frames
 ) -> Float[Tensor, "F 4"]:
-    """Frames of a camera that were not seen get that camera's intrinsics."""
+    """Frames that were not seen get their camera's intrinsics: what others tell, else where they began."""
     out = intrinsics.clone()
     for camera in torch.unique(frames.camera).tolist():
         mine = frames.camera == camera
         if bool((mine & seen).any()):
             out[mine & ~seen] = intrinsics[mine & seen].median(0).values
+        else:
+            out[mine] = torch.tensor(start_intrinsics(frames.cameras[camera], frames.size), dtype=out.dtype)
     return out
