@@ -30,6 +30,7 @@ STAGE = "between"
 MOST_PER_EDGE = 400
 """Matches of one edge that help to place a frame."""
 MISPLACED = "its matches with its neighbours contradict the place that the points it sees tell"
+GUESSED = "nothing tells its camera's focal: its place is as good as that guess"
 OWN_SIGMA = 2.0
 """Errors of neighbouring points' depth are alike: the covariance of independent points is too small."""
 
@@ -100,11 +101,17 @@ def locate_rest(
     gaps = list(find_gaps(frames, depths.frames))
     task = _LocateGap(frames, result, graph, depths, matches, key, store)
     places = list(engine.map(task, gaps, title="frames between"))
+    guessed = of_guessed_focal(frames, depths.frames)
     for gap, (piece, kept) in zip(gaps, places, strict=True):
         artifact = store.load(STAGE, piece, kept)
-        result = with_located(result, gap, restore(Located, artifact.tensors, artifact.meta))
+        located = restore(Located, artifact.tensors, artifact.meta)
+        result = with_located(result, gap, located, _matched_with(result, graph, gap, guessed))
     asked = torch.zeros(len(result), dtype=torch.bool)
     asked[[frame for gap in gaps for frame in gap.frames]] = True
+    doubtful = (asked & guessed & result.trusted).nonzero().squeeze(1).tolist()
+    result = replace(
+        result, trusted=result.trusted & ~guessed, reason=result.reason | dict.fromkeys(doubtful, GUESSED)
+    )
     return judged_by_matches(result, graph, matches, asked & result.trusted)
 
 
@@ -129,9 +136,30 @@ def judged_by_matches(
     return replace(result, trusted=result.trusted & ~wrong, reason={**result.reason, **reason})
 
 
-def with_located(result: Reconstruction, gap: Gap, located: Located) -> Reconstruction:
-    """The same reconstruction with the believed cameras in place of the interpolated ones."""
-    ends = [f for f in (gap.before, gap.after) if f is not None]
+def of_guessed_focal(frames: Frames, placed: Sequence[int]) -> Bool[Tensor, "F"]:
+    """Frames of cameras whose focal nobody told, and of which no prior placed a frame that would tell it."""
+    known = set(frames.camera[list(placed)].tolist())
+    known |= {g for g, camera in enumerate(frames.cameras) if camera.calibrated or camera.focal_hint}
+    return ~torch.isin(frames.camera, torch.tensor(sorted(known), dtype=frames.camera.dtype))
+
+
+def _matched_with(
+    result: Reconstruction, graph: ViewGraph, gap: Gap, guessed: Bool[Tensor, "F"]
+) -> list[int]:
+    """Trusted frames that a gap's are matched with, where these have a focal to be placed by."""
+    own = torch.tensor(gap.frames)
+    others = torch.unique(graph.edges[torch.isin(graph.edges, own[~guessed[own]]).any(1)])
+    return [int(f) for f in others[result.trusted[others]]]
+
+
+def with_located(
+    result: Reconstruction, gap: Gap, located: Located, matched: Sequence[int] = ()
+) -> Reconstruction:
+    """The same reconstruction with the believed cameras in place of the interpolated ones.
+
+    `matched` are trusted frames of other cameras: where no frame of its own is placed, they are all there is.
+    """
+    ends = [f for f in (gap.before, gap.after) if f is not None] or list(matched)
     if not ends:
         return _without_ends(result, gap)
     rotation, translation = result.cam_from_world.rotation.clone(), result.cam_from_world.translation.clone()

@@ -1,8 +1,6 @@
-"""The nouns: frozen values that the stages exchange; shapes are in the annotations (see docs/conventions.md).
+"""The nouns: frozen values that the stages exchange (docs/conventions.md).
 
-Letters in shapes: F physical frames, N observations, K chunks, E edges, M matches, G camera groups, n frames
-of one chunk.
-"""
+Letters in shapes: F frames, N observations, K chunks, E edges, M matches, G cameras, n frames of a chunk."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -75,6 +73,8 @@ class Frames:
     """Those of the notes that tell of frames which are missing altogether."""
     chosen: tuple[int, ...] = field(default=(), metadata={"in_key": False})
     """Index of each frame among all images of the input; empty where these are all."""
+    folder: Int[Tensor, "F"] | None = field(default=None, metadata={"in_key": False})
+    """Number of each frame's sub-folder, which the names tell; None: one for every camera."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -83,6 +83,11 @@ class Frames:
     def places(self) -> tuple[int, ...]:
         """How users count the frames: among all images of the input."""
         return self.chosen or tuple(range(len(self)))
+
+    @property
+    def chain(self) -> Int[Tensor, "F"]:
+        """Frames that follow each other: of one sub-folder, also where a phone was turned meanwhile."""
+        return self.camera if self.folder is None else self.folder
 
 
 @dataclass(frozen=True)
@@ -241,7 +246,7 @@ class StageReport:
     name: str
     objective: tuple[float, ...] = ()
     seconds_at: tuple[float, ...] = ()
-    """Wall-clock seconds at each entry of `objective`."""
+    """Wall-clock seconds at each entry of `objective`; `median_at`: pixels, the paper's test to stop."""
     median_px: float = float("nan")
     iterations: int = 0
     why_stopped: str = ""
@@ -252,7 +257,6 @@ class StageReport:
     doubts: tuple[str, ...] = ()
     """What it found that casts doubt on the whole map."""
     median_at: tuple[float, ...] = ()
-    """Median pixel error at each entry of `objective`: what the paper's test to stop looks at."""
 
 
 @dataclass(frozen=True)
@@ -295,10 +299,6 @@ class Trajectory:
 
     def choose(self, rows: Int[Tensor, "m"]) -> "Trajectory":
         """Some of the frames."""
-        return Trajectory(
-            self.cam_from_world[rows],
-            self.index[rows],
-            None if self.names is None else tuple(self.names[i] for i in rows.tolist()),
-            None if self.timestamps is None else self.timestamps[rows],
-            None if self.trusted is None else self.trusted[rows],
-        )
+        names = None if self.names is None else tuple(self.names[i] for i in rows.tolist())
+        times, trusted = (None if x is None else x[rows] for x in (self.timestamps, self.trusted))
+        return Trajectory(self.cam_from_world[rows], self.index[rows], names, times, trusted)

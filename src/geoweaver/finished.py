@@ -82,9 +82,10 @@ def save_run(
     rejected = torch.zeros(len(graph), dtype=torch.bool)
     rejected[list(rejected_edges(woven))] = True
     world = woven.stage2.world_from_chunk.scale / tables.units
+    placed = place_frames(frames, woven, seen, priors.reason)
     return SavedRun(
         frames.names, frames.timestamps, frames.camera, frames.keyframe, frames.cameras, frames.size,
-        frames.broken, frames.digests, place_frames(frames, woven, seen), graph, rejected, chunk,
+        frames.broken, frames.digests, placed, graph, rejected, chunk,
         _row_in_chunk(tables.observations.chunk)[observation], world[chunk.clamp(min=0)],
         woven.state.depth_scale, woven.state.depth_shift, stage_views(woven, config),
         priors.places, tuple(shards), tuple(first_edge), woven.state.depth_bend,

@@ -52,6 +52,7 @@ from geoweaver.store import (
 )
 from geoweaver.straightening import straighten
 from geoweaver.track_adjustment import PolishConfig
+from geoweaver.unplaced import require_pieces, why_unplaced
 from geoweaver.weave import WeaveConfig, weave
 
 log = logging.getLogger(__name__)
@@ -136,7 +137,8 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         clock.lap("matches", matches.places)
         crew, workers = _engine(config, prior), _workers(config, prior)
         priors = chunk_priors(frames, features, chunks, store, crew, prior, config.prior, workers)
-        clock.lap("priors", [_named(config.prior)[0], priors.places])
+        clock.lap("priors", [_named(config.prior)[0], priors.places], priors.notes)
+        require_pieces(priors)
         woven, key = _weave(frames, graph, matches, priors, None, config, store)
         clock.lap("weave", key)
         woven, key = _polish(frames, woven, key, config, store)
@@ -157,7 +159,8 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between", key)
         settings = replace(config, frames=config.frames.found_from_anywhere())
-        record = RunRecord(input, settings, key, saved, clock, frames.masks is not None, frames.lost)
+        unplaced, masked = why_unplaced(priors.reason, saved.result), frames.masks is not None
+        record = RunRecord(input, settings, key, saved, clock, masked, frames.lost, unplaced)
         write_outputs(out, record, config.outputs, store, engine)
     return saved.result
 

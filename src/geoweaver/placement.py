@@ -1,5 +1,7 @@
 """A camera for every frame: keyframes from the weave, the others between them, each with a verdict."""
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -9,6 +11,7 @@ from geoweaver.assembly.frames_start import interpolate_cameras
 from geoweaver.assembly.pairs import tied_frames
 from geoweaver.assembly.trust import CONTRADICTED
 from geoweaver.datatypes import Frames, Reconstruction
+from geoweaver.priors.sfm_focal import start_intrinsics
 from geoweaver.weave import Woven
 
 _ASTRAY = 3.0
@@ -61,16 +64,21 @@ def _astray(
     return off > _ASTRAY * way
 
 
-def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Reconstruction:
-    """Every frame, in order; those not seen lie between their neighbours and are not trusted."""
-    cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.camera)
+def place_frames(
+    frames: Frames, woven: Woven, seen: Bool[Tensor, "F"], said: Mapping[int, str] | None = None
+) -> Reconstruction:
+    """Every frame, in order; those not seen lie between their neighbours and are not trusted.
+
+    `said` is why the prior could not place a frame.
+    """
+    cameras = interpolate_cameras(woven.state.cam_from_world, seen, frames.timestamps, frames.chain)
     intrinsics = corrected_intrinsics(woven.setup, woven.state)
     reason = {f: r for f, r in enumerate(woven.trust.reason) if r}
     canonical = woven.tables.canonical
     hollow = (canonical >= 0) & (woven.tables.observations.confidence[canonical.clamp(min=0)] == 0)
     reason |= {f: _HOLLOW for f in hollow.nonzero().squeeze(1).tolist() if f in reason}
     for frame in (~seen).nonzero().squeeze(1).tolist():
-        reason[frame] = _why_unseen(frames, woven, frame)
+        reason[frame] = _why_unseen(frames, woven, frame, said or {})
     sigma = torch.where(seen[:, None], woven.trust.sigma, torch.inf)
     trusted = torch.tensor([f not in reason for f in range(len(frames))], dtype=torch.bool)
     return Reconstruction(
@@ -86,7 +94,7 @@ def place_frames(frames: Frames, woven: Woven, seen: Bool[Tensor, "F"]) -> Recon
     )
 
 
-def _why_unseen(frames: Frames, woven: Woven, frame: int) -> str:
+def _why_unseen(frames: Frames, woven: Woven, frame: int, said: Mapping[int, str]) -> str:
     if bool(woven.trust.contradicted[frame]):
         return f"{CONTRADICTED}: the camera is interpolated"
     if int(woven.tables.canonical[frame]) >= 0:
@@ -95,16 +103,19 @@ def _why_unseen(frames: Frames, woven: Woven, frame: int) -> str:
         return "its image cannot be read: the camera is interpolated"
     if not bool(frames.keyframe[frame]):
         return "between keyframes: the camera is interpolated"
-    return "the prior could not place it: the camera is interpolated"
+    why = f" ({said[frame]})" if frame in said else ""
+    return f"the prior could not place it{why}: the camera is interpolated"
 
 
 def _filled(
     intrinsics: Float[Tensor, "F 4"], seen: Bool[Tensor, "F"], frames: Frames
 ) -> Float[Tensor, "F 4"]:
-    """Frames of a camera that were not seen get that camera's intrinsics."""
+    """Frames that were not seen get their camera's intrinsics: what others tell, else where they began."""
     out = intrinsics.clone()
     for camera in torch.unique(frames.camera).tolist():
         mine = frames.camera == camera
         if bool((mine & seen).any()):
             out[mine & ~seen] = intrinsics[mine & seen].median(0).values
+        else:
+            out[mine] = torch.tensor(start_intrinsics(frames.cameras[camera], frames.size), dtype=out.dtype)
     return out

@@ -11,14 +11,14 @@ from torch import Tensor
 from geoweaver.datatypes import Chunk, Frames, Matches, Observations, ViewGraph
 from geoweaver.engine import Engine
 from geoweaver.features import FrameFeatures, Retriever
-from geoweaver.frames import chains, split_chunks, tie_strength_from_pairs
+from geoweaver.frames import frames_by, split_chunks, tie_strength_from_pairs
 from geoweaver.geometry import SE3
 from geoweaver.geometry.camera import resize_intrinsics
 from geoweaver.graph import GraphConfig, build_graph
 from geoweaver.matching.protocol import Matcher
 from geoweaver.matching.two_view import count_inliers
 from geoweaver.priors import PriorModel
-from geoweaver.priors.protocol import LearnsFirst
+from geoweaver.priors.protocol import Explains, LearnsFirst
 from geoweaver.store import (
     PriorStore,
     Store,
@@ -52,7 +52,7 @@ def cut_chunks(
     if fixed or int(frames.keyframe.sum()) <= size:
         return split_chunks(frames, size, fixed=fixed)
     keyframe = frames.keyframe.tolist()
-    rows = [[i for i in chain if keyframe[i]] for chain in chains(frames)]
+    rows = [[i for i in row if keyframe[i]] for row in frames_by(frames.camera)]
     pairs = [pair for row in rows for pair in zip(row, row[TIE_REACH:], strict=False)]
     inputs = [features.key(f) for row in rows for f in row]
     key = artifact_key("ties", VERSION, [TIE_REACH, rows, len(frames)], inputs)
@@ -80,13 +80,13 @@ def view_graph(
     found = retriever.describe(features, keyframes, engine)
     descriptors = torch.zeros(len(frames), found.shape[1], dtype=found.dtype)
     descriptors[keyframes] = found
-    inputs = [features.key(k) for k in keyframes] + [digest_of([chunks, keyframes, frames.camera])]
+    inputs = [features.key(k) for k in keyframes] + [digest_of([chunks, keyframes, frames.chain])]
     key = artifact_key("graph", VERSION, [config, retriever], inputs)
 
     def verify(pairs: Int[Tensor, "p 2"]) -> Int[Tensor, "p"]:
         return _count_inliers(features, engine, pairs)
 
-    compute = lambda: build_graph(chunks, frames.camera, descriptors, config, verify)  # noqa: E731
+    compute = lambda: build_graph(chunks, frames.chain, descriptors, config, verify)  # noqa: E731
     return cached_noun(store, ViewGraph, "graph", "graph", key, compute)[0]
 
 
@@ -172,7 +172,7 @@ def chunk_priors(
     context = _prepared(frames, features, chunks, store, prior, name, workers)
     task = _PredictChunk(features, store, prior, context, name)
     kept = list(engine.map(task, list(chunks), title="priors"))
-    return PriorStore.index(store, "priors", kept)
+    return PriorStore.index(store, "priors", kept, getattr(context, "notes", ()))
 
 
 def _prepared(
@@ -212,7 +212,8 @@ class _PredictChunk:
         identity = [*_named(self.prior, self.name), _identity(self.context)]
         key = artifact_key("priors", VERSION, identity, inputs)
         piece = f"chunk-{chunk.index:04}"
-        cached_priors(self.store, "priors", piece, key, lambda: self.prior.predict(chunk, self.context))
+        ask = self.prior.estimate if isinstance(self.prior, Explains) else self.prior.predict
+        cached_priors(self.store, "priors", piece, key, lambda: ask(chunk, self.context))
         return piece, key
 
 

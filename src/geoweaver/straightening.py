@@ -7,7 +7,7 @@ from functools import partial
 from geoweaver.datatypes import Camera, Frames
 from geoweaver.engine import Engine
 from geoweaver.features import FeatureConfig, FrameFeatures, compute_features, features_digest
-from geoweaver.frames import FramesConfig, chains, keep_pixels, rectify_frames
+from geoweaver.frames import FramesConfig, keep_pixels, rectify_frames
 from geoweaver.priors.lens import LensConfig, LensVerdict, agree_on_lens, lens_windows
 from geoweaver.priors.lens_residual import PINHOLES, agree_on_residual, residual_vote, residual_windows
 from geoweaver.priors.lens_vote import lens_start, lens_vote
@@ -52,7 +52,7 @@ def _verdict(
     frames: Frames, group: int, config: LensConfig, options: FeatureConfig, store: Store, engine: Engine
 ) -> LensVerdict:
     """What a camera's windows agree on, kept in the store."""
-    own = [i for chain in chains(frames) for i in chain if frames.keyframe[i] and frames.camera[i] == group]
+    own = [i for i in range(len(frames)) if frames.keyframe[i] and frames.camera[i] == group]
     camera = frames.cameras[group]
     config = residual_windows(config) if camera.calibrated else config
     windows = lens_windows(own, config)

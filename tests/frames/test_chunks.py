@@ -1,5 +1,6 @@
 """Chunks: sizes, shared frames, moved borders, cameras."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from geoweaver.datatypes import Camera, Frames
 from geoweaver.errors import ConfigError
-from geoweaver.frames import split_chunks, tie_strength_from_pairs
+from geoweaver.frames import chains, split_chunks, tie_strength_from_pairs
 
 CAMERA = Camera("PINHOLE", (1.0, 1.0, 0.5, 0.5), 1, 1)
 
@@ -98,3 +99,10 @@ def test_bad_sizes(size: int, shared: int) -> None:
 def test_weaker_side_counts() -> None:
     strength = tie_strength_from_pairs([0, 1, 2], [1, 2, 0], [10.0, 3.0, 1.0], 4)
     assert strength.tolist() == [0, 3, 0, 0]
+
+
+def test_frames_of_one_folder_follow_each_other_and_chunks_stay_of_one_camera() -> None:
+    frames = replace(sequence([0, 0, 1, 1, 0, 0]), folder=torch.zeros(6, dtype=torch.int64))
+    assert chains(frames) == [list(range(6))]
+    assert [c.frames for c in split_chunks(frames)] == [(0, 1, 4, 5), (2, 3)]
+    assert chains(sequence([0, 0, 1, 1, 0, 0])) == [[0, 1, 4, 5], [2, 3]]

@@ -9,7 +9,7 @@ import recordings
 from PIL import Image
 
 from geoweaver.errors import ConfigError, InputError
-from geoweaver.frames import FramesConfig, UnreadableFrameError, open_frames
+from geoweaver.frames import FramesConfig, UnreadableFrameError, chains, open_frames
 from geoweaver.frames.images import read_mask
 
 
@@ -280,3 +280,12 @@ def test_folder_without_permission(tmp_path: Path) -> None:
             open_frames(folder)
     finally:
         folder.chmod(0o700)
+
+
+def test_a_turned_phone_is_another_camera_in_the_same_chain(tmp_path: Path) -> None:
+    names = [f"{folder}/{k}.png" for folder in ("left", "right") for k in range(3)]
+    shapes = [(96, 64), (64, 96), (96, 64), (96, 64), (96, 64), (96, 64)]
+    recordings.write_images(tmp_path, [recordings.texture(*s, i) for i, s in enumerate(shapes)], names)
+    frames = open_frames(tmp_path)
+    assert frames.camera.tolist() == [0, 1, 0, 2, 2, 2]
+    assert chains(frames) == [[0, 1, 2], [3, 4, 5]]

@@ -7,7 +7,7 @@ from geoweaver.datatypes import Chunk, EdgeKind
 from geoweaver.errors import ConfigError
 from geoweaver.graph.temporal import (
     TemporalConfig,
-    camera_chains,
+    frame_chains,
     mending_pairs,
     temporal_kind,
     temporal_pairs,
@@ -46,7 +46,7 @@ def test_a_border_without_a_shared_frame_is_crossed_too() -> None:
 def test_offsets_count_the_cameras_own_frames_and_never_mix_cameras() -> None:
     camera = torch.tensor([0, 1] * 10)
     chunks = [Chunk(0, tuple(range(0, 20, 2))), Chunk(1, tuple(range(1, 20, 2)))]
-    assert camera_chains(chunks, camera) == [list(range(0, 20, 2)), list(range(1, 20, 2))]
+    assert frame_chains(chunks, camera) == [list(range(0, 20, 2)), list(range(1, 20, 2))]
     pairs = pairs_of(temporal_pairs(chunks, camera, TemporalConfig()))
     assert (
         (0, 2) in pairs and (0, 4) in pairs and (0, 8) in pairs and (0, 16) in pairs and (0, 6) not in pairs
@@ -75,3 +75,13 @@ def test_a_weak_link_is_surrounded_by_more_pairs() -> None:
 def test_offsets_without_the_next_frame_are_refused() -> None:
     with pytest.raises(ConfigError, match="among the offsets"):
         TemporalConfig(offsets=(2, 4))
+
+
+def test_a_phone_that_is_turned_in_one_folder_makes_one_chain() -> None:
+    """Upright, then across, then upright again: two cameras take turns in the folder."""
+    upright, across = Chunk(0, (*range(10), *range(20, 30))), Chunk(1, tuple(range(10, 20)))
+    assert frame_chains([upright, across], ONE) == [list(range(30))]
+    pairs = pairs_of(temporal_pairs([upright, across], ONE, TemporalConfig()))
+    assert {(9, 10), (19, 20), (5, 13)} <= pairs
+    # the border that is crossed more densely would lie between frames 29 and 10
+    assert all(j - i <= 8 for i, j in pairs)

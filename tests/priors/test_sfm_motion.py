@@ -49,6 +49,15 @@ def test_two_frames_that_are_alike_stand_still() -> None:
     assert chunk_motion(pairs, [pair_motion(pairs[0], keypoints, camera)], keypoints) is Motion.STILL
 
 
+def test_of_a_handful_of_images_two_that_overlap_are_enough() -> None:
+    keypoints = seen(0.1, 0.01)
+    camera = MappingCamera((400.0, 400.0, 320.0, 240.0), (640, 480), True)
+    pair = VerifiedPair(0, 1, np.stack([np.arange(200)] * 2, 1))
+    motions = [pair_motion(pair, keypoints, camera)]
+    assert [chunk_motion([pair], motions, keypoints[:n]) for n in (2, 3, 4)] == [Motion.MOVES] * 3
+    assert chunk_motion([pair], motions, keypoints[:5]) is Motion.NO_OVERLAP
+
+
 def test_first_pairs_have_parallax_and_lie_apart() -> None:
     keypoints = seen(0.1, 0.01)
     camera = MappingCamera((400.0, 400.0, 320.0, 240.0), (640, 480), True)

@@ -1,16 +1,21 @@
 """From pixels to cameras and depth, alone: exact scenes, degenerate ones, the same bytes every time."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from painted_wall import FOCAL, ReadFeatures, Walk, sideways, walk
 
-from geoweaver.datatypes import Chunk
+from geoweaver.datatypes import Chunk, Frames
+from geoweaver.geometry import SE3
 from geoweaver.geometry.registration import umeyama
+from geoweaver.geometry.so3 import rotation_angle
 from geoweaver.priors import SfmConfig, SfmEstimate, SfmPrior
 from geoweaver.priors.plane_sweep import SweepConfig
+from geoweaver.priors.sfm import _slight_motion
+from geoweaver.priors.sfm_mapping import MappingCamera, SparseModel
 
 CONFIG = SfmConfig(sweep=SweepConfig(pixels=12_000, share=0.0, planes=48))
 
@@ -103,11 +108,48 @@ def test_an_unknown_focal_is_found_by_the_chunks_together() -> None:
     around = walk(centres, np.stack([0 * k, -angle, 0 * k], 1))
     frames = around.frames(calibrated=False)
     wrong = tuple(1.25 * v if i < 2 else v for i, v in enumerate(frames.cameras[0].rectified or ()))
-    from dataclasses import replace
-
     frames = replace(frames, cameras=(replace(frames.cameras[0], rectified=wrong),))
     chunks = [Chunk(0, tuple(range(13))), Chunk(1, tuple(range(12, 24)))]
     context = SfmPrior(CONFIG).prepare(frames, chunks, ReadFeatures(around))
     camera = context.cameras[0]
     assert camera.fixed and camera.intrinsics[0] == pytest.approx(FOCAL, rel=0.05)
     assert "focal" in context.notes[0]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_handful_of_images_is_placed(count: int) -> None:
+    few = sideways(count, step=0.3)
+    found = estimate(few)
+    assert [prior.frame.tolist() for prior in found.priors] == [list(range(count))] and not found.reason
+    cameras = found.priors[0].cam_from_chunk
+    turned = (cameras[0] @ cameras[-1].inverse()).rotation.T
+    true = (few.cam_from_world[0] @ few.cam_from_world[-1].inverse()).rotation
+    assert rotation_angle(turned @ true) < 0.02
+
+
+def test_two_alike_images_are_said_to_be_so() -> None:
+    assert all("hardly moved" in words for words in estimate(walk(np.zeros((2, 3)))).reason.values())
+
+
+def test_a_guessed_focal_is_told(taken: Walk) -> None:
+    def notes(frames: Frames) -> tuple[str, ...]:
+        return SfmPrior(CONFIG).learn(frames, [Chunk(0, (0, 1))], ReadFeatures(taken)).notes
+
+    (note,) = notes(taken.frames(calibrated=False))
+    assert "neither the files nor an option tell the focal" in note and "220.0 px, 0.92 times" in note
+    assert notes(taken.frames()) == ()
+    frames = taken.frames(calibrated=False)
+    hinted = replace(frames, cameras=(replace(frames.cameras[0], focal_hint=True),))
+    assert notes(hinted) == ()
+
+
+def test_little_motion_is_a_note_of_its_chunk() -> None:
+    chunk, camera = Chunk(3, (0, 1)), MappingCamera((220.0, 220.0, 120.0, 80.0), (240, 160), fixed=True)
+    far = np.array([[0.0, 0.0, 1000.0]])
+    centre = torch.tensor([[0.0, 0, 0], [1.0, 0, 0]], dtype=torch.float64)
+    cameras = SE3(torch.eye(3, dtype=torch.float64).expand(2, 3, 3), -centre)
+    model = SparseModel(np.array([0, 1]), cameras, camera.intrinsics, far, np.zeros((2, 1), np.int64))
+    (note,) = _slight_motion(chunk, [model], camera)
+    assert note.startswith("chunk 3: the camera moved so little")
+    near = replace(model, points=far / 500)
+    assert _slight_motion(chunk, [near], camera) == ()

@@ -1,6 +1,7 @@
 """Every noun made of tensors comes back value for value."""
 
 from dataclasses import dataclass, fields, is_dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -171,6 +172,19 @@ def test_priors_are_read_chunk_by_chunk(tmp_path):
             assert torch.equal(found.depth == 0, expected.depth == 0)
             torch.testing.assert_close(found.depth, expected.depth, rtol=2.0**-11, atol=0)
             torch.testing.assert_close(found.confidence, expected.confidence, rtol=2.0**-11, atol=0)
+
+
+def test_what_a_prior_said_is_read_again(tmp_path):
+    """A frame that another chunk placed has no reason; what nobody could place keeps its own."""
+    said = SimpleNamespace(priors=[prior([2, 3], 1)], reason={0: "blur", 4: "dark"}, notes=("little motion",))
+    with Store.open(tmp_path) as store:
+        cached_priors(store, "priors", "c0", "key", lambda: said)
+        cached_priors(store, "priors", "c1", "key", lambda: [prior([4, 5], 2)])
+        store.save("priors", "c2", "old", {}, {"parts": 0})
+        places = [("c0", "key"), ("c1", "key"), ("c2", "old")]
+        for _ in range(2):
+            reader = PriorStore.index(store, "priors", places, ("focal 700",))
+            assert reader.reason == {0: "blur"} and reader.notes == ("focal 700", "little motion")
 
 
 def test_some_frames_of_a_prior(tmp_path):

@@ -114,3 +114,13 @@ def test_steps_in_time_are_counted_in_frames_that_have_matches() -> None:
     group = torch.tensor([0] * 8 + [1] * 8)
     found = wide_pairs(group_pairs(table), kind, group, LoopConfig(near=1))
     assert found.tolist() == [False, True, False, False, True, False]
+
+
+def test_neighbours_in_time_of_two_cameras_are_near() -> None:
+    """A phone is turned after three frames: the last one before and the first one after it are neighbours."""
+    frames = torch.tensor([[0, 1], [1, 2], [2, 3], [1, 4], [3, 4], [4, 5]])
+    rows, one = torch.zeros(len(frames), 2), torch.ones(len(frames))
+    table = Correspondences(torch.arange(len(frames)), *frames.unbind(1), rows, rows, one, one, one)
+    kind, group = torch.zeros(len(frames), dtype=torch.long), torch.tensor([0, 0, 0, 1, 1, 1])
+    found = wide_pairs(group_pairs(table), kind, group, LoopConfig(near=1))
+    assert found.tolist() == [False, False, False, True, False, False]

@@ -66,3 +66,26 @@ def test_without_any_match_the_prior_is_all_there_is() -> None:
     case = tiny(frames=10, chunk=12, laps=0.12, per_edge=80)
     case = case.without_edges(torch.ones(len(case.graph), dtype=torch.bool))
     assert placed_by_prior(frames_of(case), woven(case)).all()
+
+
+def test_why_the_prior_left_a_frame_out_stands_beside_it() -> None:
+    case = tiny(frames=10, chunk=12, laps=0.12, per_edge=80)
+    result = woven(case)
+    canonical = result.tables.canonical.clone()
+    canonical[LOST] = -1
+    unseen = replace(result, tables=replace(result.tables, canonical=canonical))
+    placed = place_frames(frames_of(case), unseen, canonical >= 0, {LOST: "too dark"})
+    assert placed.reason[LOST] == "the prior could not place it (too dark): the camera is interpolated"
+
+
+def test_a_camera_without_a_placed_frame_keeps_the_lens_it_began_with() -> None:
+    case = tiny(frames=10, chunk=12, laps=0.12, per_edge=80)
+    result, frames = woven(case), frames_of(case)
+    other = replace(frames.cameras[0], rectified=(500.0, 501.0, 80.0, 60.0))
+    camera = (torch.arange(10) >= 8).long()
+    canonical = torch.where(camera == 1, -1, result.tables.canonical)
+    unseen = replace(result, tables=replace(result.tables, canonical=canonical))
+    both = replace(frames, camera=camera, cameras=(frames.cameras[0], other))
+    placed = place_frames(both, unseen, canonical >= 0)
+    assert placed.intrinsics[8:].tolist() == [[500.0, 501.0, 80.0, 60.0]] * 2
+    assert torch.equal(placed.intrinsics[:8], place_frames(frames, result, canonical >= 0).intrinsics[:8])

@@ -203,7 +203,10 @@ def wide_pairs(
     for camera in torch.unique(group):
         own = seen & (group == camera)
         step[own] = torch.arange(int(own.sum()))
-    return ~long_range_pairs(matches, kind) & ((step[i] - step[j]).abs() > config.near)
+    every = seen.long().cumsum(0)
+    # cameras with pairs in time between them take turns in one sub-folder
+    apart = torch.where(group[i] == group[j], step[i] - step[j], every[i] - every[j]).abs()
+    return ~long_range_pairs(matches, kind) & (apart > config.near)
 
 
 def fitting_share(

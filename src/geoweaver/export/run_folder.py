@@ -81,6 +81,8 @@ class RunRecord(Generic[S]):
     """Whether some pixels do not count: by the user's masks, by alpha, or as padding."""
     lost: tuple[str, ...] = ()
     """What of the input is missing, one line each."""
+    unplaced: tuple[str, ...] = ()
+    """Why the prior left frames out that nothing else could place, one line each."""
 
 
 def write_run(out: Path, record: RunRecord[Saved]) -> None:
@@ -110,7 +112,9 @@ def run_json(record: RunRecord[Saved]) -> dict[str, Any]:
         "untrusted": [{"frame": f, "reason": r} for f, r in sorted(result.reason.items())],
         "edges": len(saved.rejected),
         "rejected_edges": int(saved.rejected.sum()),
-        "warnings": [*record.lost, *_doubts(result.reports), *warnings(saved.graph, saved.rejected)],
+        "warnings": [
+            *record.lost, *record.unplaced, *_doubts(result.reports), *warnings(saved.graph, saved.rejected)
+        ],
         "stages": _stages(record.clock.laps, result.reports),
         "seconds_total": record.clock.total(),
         "peak_rss_bytes": record.clock.largest(),

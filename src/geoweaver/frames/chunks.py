@@ -8,7 +8,7 @@ from torch import Tensor
 
 from geoweaver.datatypes import Chunk, Frames
 from geoweaver.errors import ConfigError
-from geoweaver.frames.motion import chains
+from geoweaver.frames.motion import frames_by
 
 TieStrength = Callable[[int], float] | Float[Tensor, "F"] | None
 """How well a frame is tied to its neighbours on both sides, e.g. verified matches to the weaker side."""
@@ -30,7 +30,7 @@ def split_chunks(
     check_chunk_size(size, shared)
     keyframe = frames.keyframe.tolist()
     chunks: list[Chunk] = []
-    for chain in chains(frames):
+    for chain in frames_by(frames.camera):
         rows = [i for i in chain if keyframe[i]]
         if not rows:
             continue

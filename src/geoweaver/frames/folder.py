@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +23,8 @@ from geoweaver.frames.images import (
     look_at_image,
     read_alpha,
     read_image,
-    white_level,
 )
+from geoweaver.frames.levels import Levels, find_levels
 from geoweaver.frames.source import Recording
 
 log = logging.getLogger(__name__)
@@ -37,11 +38,13 @@ class FolderSource:
 
     folder: Path
     names: tuple[str, ...]
-    white: int = 65535
+    levels: Mapping[str, Levels]
+    """Of each sub-folder's images with more than eight bits."""
 
     def read(self, place: int) -> UInt8[np.ndarray, "height width 3"]:
         """Upright 8-bit RGB at the original size."""
-        return read_image(self.folder / self.names[place], self.white)
+        name = self.names[place]
+        return read_image(self.folder / name, self.levels.get(_parent(name), Levels()))
 
     def mask(self, place: int) -> Bool[np.ndarray, "height width"] | None:
         """Where the image is opaque; None without alpha."""
@@ -54,19 +57,44 @@ def open_folder(folder: Path) -> Recording:
     with ThreadPoolExecutor(max_workers=2) as pool:
         looked = list(pool.map(partial(_look, folder), names))
     facts = [fact for fact, _, _ in looked]
-    peak = max((fact.peak for fact in facts if fact), default=255)
+    levels = _levels(names, facts)
     return Recording(
-        source=FolderSource(folder, names, white_level(peak)),
+        source=FolderSource(folder, names, levels),
         names=names,
-        folders=tuple(str(PurePosixPath(name).parent) for name in names),
+        folders=tuple(map(_parent, names)),
         sizes=tuple(fact.size if fact else None for fact in facts),
         timestamps=torch.arange(len(names), dtype=torch.float64),
-        # the white level changes every 16-bit image's pixels
-        digests=tuple(f"{digest}-{white_level(peak)}" for _, digest, _ in looked),
+        digests=tuple(
+            f"{digest}-{_told(fact, levels.get(_parent(name)))}"
+            for name, (fact, digest, _) in zip(names, looked, strict=True)
+        ),
         focals=tuple(fact.focal if fact else None for fact in facts),
         masked=any(fact.alpha for fact in facts if fact),
         notes=tuple(note for _, _, note in looked if note),
     )
+
+
+def _parent(name: str) -> str:
+    return str(PurePosixPath(name).parent)
+
+
+def _levels(names: Sequence[str], facts: Sequence[ImageFacts | None]) -> dict[str, Levels]:
+    """One answer for all frames of a camera: brightness that jumps from frame to frame is no motion."""
+    deep: dict[str, list[ImageFacts]] = {}
+    for name, fact in zip(names, facts, strict=True):
+        if fact is not None and fact.sample is not None:
+            deep.setdefault(_parent(name), []).append(fact)
+    return {
+        folder: find_levels([f.sample for f in own if f.sample is not None], any(f.real for f in own))
+        for folder, own in deep.items()
+    }
+
+
+def _told(fact: ImageFacts | None, levels: Levels | None) -> str:
+    """What of the levels changes an image's pixels."""
+    if levels is None or fact is None or fact.sample is None:
+        return "255"
+    return f"{levels.white:.9g}" if levels.black == 0 else f"{levels.black:.9g}-{levels.white:.9g}"
 
 
 def list_images(folder: Path) -> tuple[Path, tuple[str, ...]]:

@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, UInt8
+from jaxtyping import Bool, Float32, UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from geoweaver.errors import InputError
 from geoweaver.formats.files import place, read_bytes, reason
+from geoweaver.frames.levels import Levels, sampled
 
 _FOCAL_35MM, _FOCAL, _PLANE_X, _PLANE_UNIT = 0xA405, 0x920A, 0xA20E, 0xA210
 _EXIF_IFD, _ORIENTATION = 0x8769, 0x0112
 _FILM_DIAGONAL = math.hypot(36, 24)
 _MASK_WHITE = (1, 255, 65535)
 _LOSSY = (".jpg", ".jpeg", ".webp")
+DEEPEST = Levels()
 _UNIT_MM = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}
 _BAD_IMAGE = (
     OSError,
@@ -51,8 +53,10 @@ class ImageFacts:
     """(width, height), upright."""
     focal: float | None = None
     """In pixels, from EXIF."""
-    peak: int = 255
-    """Largest value of a 16-bit image; 255 for the others."""
+    sample: Float32[np.ndarray, "_"] | None = None
+    """Some values of an image with more than eight bits; None for the others."""
+    real: bool = False
+    """Whether its values are no integers."""
     alpha: bool = False
 
 
@@ -60,21 +64,25 @@ def look_at_image(data: bytes, path: Path) -> ImageFacts:
     """Decode once to be sure that the file is whole; JPEGs at an eighth of their size."""
     pixels, image = _open(data, path)
     if image is None:
-        return ImageFacts((pixels.shape[1], pixels.shape[0]), peak=int(pixels.max()))
+        sample = None if pixels.dtype == np.uint8 else sampled(pixels)
+        return ImageFacts((pixels.shape[1], pixels.shape[0]), sample=sample)
     with _complaints(path):
         width, height = image.size
         turned = image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
         focal = _exif_focal(image)
         image.draft("RGB", (max(width // 8, 1), max(height // 8, 1)))
         image.load()
-        peak = int(np.asarray(image).max()) if _is_deep(image) else 255
-        return ImageFacts((height, width) if turned else (width, height), focal, peak, _has_alpha(image))
+        sample, real = (sampled(np.asarray(image)) if _is_deep(image) else None), image.mode.startswith("F")
+        size = (height, width) if turned else (width, height)
+        return ImageFacts(size, focal, sample, real, _has_alpha(image))
 
 
-def read_image(path: Path, white: int = 65535) -> UInt8[np.ndarray, "height width 3"]:
-    """Upright 8-bit RGB; `white` is what 16-bit values are divided by; transparent pixels become white."""
+def read_image(path: Path, levels: Levels = DEEPEST) -> UInt8[np.ndarray, "height width 3"]:
+    """Upright 8-bit RGB; `levels` are those of images with more bits; transparent pixels become white."""
     values, deep = _values(path)
-    return _eight_bit(values, white) if deep else values
+    if not deep:
+        return values
+    return (Levels(white=255.0) if values.dtype == np.uint8 else levels).eight_bit(values)
 
 
 def read_mask(path: Path) -> Bool[np.ndarray, "height width"]:
@@ -87,7 +95,7 @@ def read_mask(path: Path) -> Bool[np.ndarray, "height width"]:
     return np.asarray(values > next((level for level in levels if peak <= level), peak) / 2)
 
 
-def _values(path: Path) -> tuple[Any, bool]:
+def _values(path: Path) -> tuple[np.ndarray, bool]:
     """Upright pixels, and whether they still need scaling; if not they are RGB, white where transparent."""
     pixels, image = _open(read_bytes(path, "an image"), path)
     if image is None:
@@ -119,11 +127,6 @@ def read_alpha(path: Path) -> Bool[np.ndarray, "height width"] | None:
         return None
     with _complaints(path):
         return np.asarray(ImageOps.exif_transpose(image).convert("RGBA"))[..., 3] >= 128
-
-
-def white_level(peak: int) -> int:
-    """The value of white in images whose largest value is `peak`: cameras fill 8, 10, 12, 14 or 16 bits."""
-    return next(2**bits - 1 for bits in (8, 10, 12, 14, 16, 32) if peak < 2**bits)
 
 
 def _open(data: bytes, path: Path) -> tuple[Any, Any]:
@@ -168,11 +171,6 @@ def _is_deep(image: Any) -> bool:
 
 def _has_alpha(image: Any) -> bool:
     return image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info
-
-
-def _eight_bit(pixels: Any, white: int) -> UInt8[np.ndarray, "height width 3"]:
-    grey = np.clip(np.nan_to_num(pixels.astype(np.float32)) * (255 / white) + 0.5, 0, 255).astype(np.uint8)
-    return np.ascontiguousarray(np.repeat(grey[..., None], 3, -1) if grey.ndim == 2 else grey)
 
 
 def _exif_focal(image: Any) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from geoweaver.datatypes import Frames
@@ -48,9 +48,14 @@ def measure_motion(frames: Frames, store: Store | None = None, engine: Engine | 
 
 
 def chains(frames: Frames) -> list[list[int]]:
-    """The frames of each physical camera, in order."""
-    camera = frames.camera.tolist()
-    return [[i for i, c in enumerate(camera) if c == g] for g in sorted(set(camera))]
+    """The frames that follow each other, in order: those of each sub-folder."""
+    return frames_by(frames.chain)
+
+
+def frames_by(number: Int[Tensor, "F"]) -> list[list[int]]:
+    """The frames of each number, in order."""
+    told = number.tolist()
+    return [[i for i, c in enumerate(told) if c == g] for g in sorted(set(told))]
 
 
 @dataclass(frozen=True)

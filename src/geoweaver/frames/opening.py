@@ -127,6 +127,7 @@ def _views(lenses: Sequence[Lens], camera: Sequence[int], options: FramesConfig)
 
 def _rectified(recording: Recording, groups: CameraGroups, options: FramesConfig) -> Frames:
     views = _views(groups.lenses, groups.camera, options)
+    folders = tuple(dict.fromkeys(recording.folders))
     broken = tuple(i for i, size in enumerate(recording.sizes) if size is None)
     files = None if options.masks is None else find_masks(options.masks, recording.names)
     keyframe = torch.ones(len(recording), dtype=torch.bool)
@@ -144,6 +145,7 @@ def _rectified(recording: Recording, groups: CameraGroups, options: FramesConfig
         digests=_digests(recording, views, groups, files),
         notes=(*recording.notes, *(mask_notes(files, recording.sizes) if files else ())),
         lost=recording.lost,
+        folder=torch.tensor([folders.index(f) for f in recording.folders], dtype=torch.int64),
     )
 
 

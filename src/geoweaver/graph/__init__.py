@@ -2,7 +2,7 @@
 
 from geoweaver.graph.retrieval import Candidates, RetrievalConfig, find_candidates
 from geoweaver.graph.selection import SelectionConfig, select_edges
-from geoweaver.graph.temporal import TemporalConfig, camera_chains, temporal_pairs
+from geoweaver.graph.temporal import TemporalConfig, frame_chains, temporal_pairs
 from geoweaver.graph.view_graph import GraphConfig, Verify, build_graph
 
 __all__ = [
@@ -13,8 +13,8 @@ __all__ = [
     "TemporalConfig",
     "Verify",
     "build_graph",
-    "camera_chains",
     "find_candidates",
+    "frame_chains",
     "select_edges",
     "temporal_pairs",
 ]

@@ -1,4 +1,4 @@
-"""Temporal edges: neighbours of one physical camera, doubling offsets, and more across chunk borders."""
+"""Temporal edges: neighbours of one sub-folder, doubling offsets, and more across chunk borders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class TemporalConfig:
     """Which neighbours in time are matched; their number is linear in the frames."""
 
     offsets: tuple[int, ...] = (1, 2, 4, 8)
-    """Steps along the camera's own frames: doubling gives each frame short and long baselines."""
+    """Steps along a chain's own frames: doubling gives each frame short and long baselines."""
     border: tuple[int, ...] = (1, 2, 4, 8)
     """Every frame so many steps before a chunk border is paired with every one so many after it."""
     mend: int = 3
@@ -30,41 +30,42 @@ class TemporalConfig:
             )
 
 
-def camera_chains(chunks: Sequence[Chunk], camera: Int[Tensor, "F"]) -> list[list[int]]:
-    """Each physical camera's frames in order, as far as chunks hold them."""
+def frame_chains(chunks: Sequence[Chunk], chain: Int[Tensor, "F"]) -> list[list[int]]:
+    """The frames of each chain in order, as far as chunks hold them; two cameras may take turns in one."""
     chains: dict[int, set[int]] = {}
     for chunk in chunks:
         for frame in chunk.frames:
-            chains.setdefault(int(camera[frame]), set()).add(frame)
+            chains.setdefault(int(chain[frame]), set()).add(frame)
     return [sorted(chains[c]) for c in sorted(chains)]
 
 
 def temporal_pairs(
-    chunks: Sequence[Chunk], camera: Int[Tensor, "F"], config: TemporalConfig
+    chunks: Sequence[Chunk], chain: Int[Tensor, "F"], config: TemporalConfig
 ) -> Int[Tensor, "p 2"]:
     """Pairs of neighbours in time, each once, sorted."""
     pairs = {
-        (chain[a], chain[a + offset])
-        for chain in camera_chains(chunks, camera)
+        (row[a], row[a + offset])
+        for row in frame_chains(chunks, chain)
         for offset in config.offsets
-        for a in range(len(chain) - offset)
+        for a in range(len(row) - offset)
     }
     for left, right in pairwise(chunks):
-        if camera[left.frames[0]] == camera[right.frames[0]]:
+        follows = left.frames[-1] <= right.frames[0]
+        if follows and chain[left.frames[0]] == chain[right.frames[0]]:
             pairs |= _across(left, right, config.border)
     return as_pairs(pairs)
 
 
 def mending_pairs(
-    weak: Int[Tensor, "w 2"], chunks: Sequence[Chunk], camera: Int[Tensor, "F"], config: TemporalConfig
+    weak: Int[Tensor, "w 2"], chunks: Sequence[Chunk], chain: Int[Tensor, "F"], config: TemporalConfig
 ) -> Int[Tensor, "p 2"]:
     """More pairs around links of the chain that hardly hold: all of a few frames before with all after."""
-    chains = camera_chains(chunks, camera)
-    place = {frame: (c, k) for c, chain in enumerate(chains) for k, frame in enumerate(chain)}
+    chains = frame_chains(chunks, chain)
+    place = {frame: (c, k) for c, row in enumerate(chains) for k, frame in enumerate(row)}
     pairs = set()
     for _, j in weak.tolist():
-        chain, k = chains[place[j][0]], place[j][1]
-        before, after = chain[max(0, k - config.mend) : k], chain[k : k + config.mend]
+        row, k = chains[place[j][0]], place[j][1]
+        before, after = row[max(0, k - config.mend) : k], row[k : k + config.mend]
         pairs |= {(a, b) for a in before for b in after}
     return as_pairs(pairs)
 

@@ -14,7 +14,7 @@ from geoweaver.graph.selection import SelectionConfig, select_edges
 from geoweaver.graph.temporal import (
     TemporalConfig,
     as_pairs,
-    camera_chains,
+    frame_chains,
     mending_pairs,
     temporal_kind,
     temporal_pairs,
@@ -44,7 +44,7 @@ class GraphConfig:
 
 def build_graph(
     chunks: Sequence[Chunk],
-    camera: Int[Tensor, "F"],
+    chain: Int[Tensor, "F"],
     descriptors: Float[Tensor, "F D"],
     config: GraphConfig | None = None,
     verify: Verify | None = None,
@@ -54,25 +54,25 @@ def build_graph(
     With `verify`, candidates without a common geometry are dropped and weak links of the chain are mended.
     """
     config = config or GraphConfig()
-    chains = camera_chains(chunks, camera)
-    near, chain = temporal_pairs(chunks, camera, config.temporal), _links(chains)
-    if verify is not None and len(chain):
-        weak = verify(chain) < config.weak_inliers
-        near = as_pairs(_set(near) | _set(mending_pairs(chain[weak], chunks, camera, config.temporal)))
-        chain = chain[~weak]
+    chains = frame_chains(chunks, chain)
+    near, links = temporal_pairs(chunks, chain, config.temporal), _links(chains)
+    if verify is not None and len(links):
+        weak = verify(links) < config.weak_inliers
+        near = as_pairs(_set(near) | _set(mending_pairs(links[weak], chunks, chain, config.temporal)))
+        links = links[~weak]
     found, selection = (
         _without(find_candidates(descriptors, chains, config.retrieval), near),
         config.selection,
     )
     if verify is not None and len(found):
         found, selection = _verified(found, verify(found.pairs), config), replace(selection, min_rank=0.0)
-    chosen = found.pairs[select_edges(len(camera), chain, found.pairs, found.rank, selection)]
+    chosen = found.pairs[select_edges(len(chain), links, found.pairs, found.rank, selection)]
     kind = torch.full((len(chosen),), int(EdgeKind.LONG_RANGE))
     return _sorted(torch.cat([near, chosen]), torch.cat([temporal_kind(near, chunks), kind]))
 
 
 def _links(chains: Sequence[Sequence[int]]) -> Int[Tensor, "s 2"]:
-    """Each camera's frames tied to their next ones."""
+    """Each chain's frames tied to their next ones."""
     return as_pairs({pair for chain in chains for pair in pairwise(chain)})
 
 

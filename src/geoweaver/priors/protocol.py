@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from geoweaver.datatypes import Chunk, ChunkPrior, Features, Frames
+from geoweaver.store.priors import Explained
 
 ReadFeatures = Callable[[int], Features]
 """Features of a frame by its number; it travels to worker processes, so it must be picklable."""
@@ -23,6 +24,14 @@ class PriorModel(Protocol):
 
     def predict(self, chunk: Chunk, context: Any) -> list[ChunkPrior]:
         """The sound pieces of a chunk: often one, none where the frames do not determine it."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A prior that also says why frames are missing: it is asked so in place of `predict`."""
+
+    def estimate(self, chunk: Chunk, context: Any) -> Explained:
+        """The sound pieces, the reason for every frame that is in none, and other notes for the user."""
 
 
 @runtime_checkable

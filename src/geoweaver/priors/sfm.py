@@ -34,7 +34,7 @@ class SfmConfig:
     offsets: tuple[int, ...] = OFFSETS
     """Distances in the sequence at which frames of a chunk are matched."""
     smallest: int = 5
-    """Frames that a piece needs; the others are placed later by their matches."""
+    """Frames that a piece needs, or half of a chunk that is shorter than two such pieces."""
     retries: int = 3
     """Other initial pairs tried where a model contradicts its matches."""
     votes: int = 5
@@ -77,6 +77,8 @@ class SfmEstimate:
     """For every frame that is in no piece."""
     attempts: int
     """Mapping runs it took."""
+    notes: tuple[str, ...] = ()
+    """What else the user should know of the chunk."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ class SfmPrior:
                 votes = list(map_pieces(vote, voters, workers, title="priors: focal"))
                 start, note = _agree(start, [v for v in votes if v.weight > 0], g)
                 notes.append(note)
+            if not start.fixed and not camera.focal_hint:
+                notes.append(_guessed(start, g))
             cameras.append(start)
         return AgreedCameras(tuple(cameras), tuple(notes))
 
@@ -128,14 +132,16 @@ class SfmPrior:
         found = chunk_pieces(self.config, camera, context.read_features, chunk)
         priors = tuple(dense_piece(m, chunk, context.frames, self.config.sweep) for m in found.models)
         reason = _reasons(chunk, found)
-        _warn_of_slight_motion(chunk, found.models, camera)
+        notes = _slight_motion(chunk, found.models, camera)
+        for line in notes:
+            log.warning("%s", line)
         if reason:
             words = sorted(set(reason.values()))
             log.info(
                 "chunk %d: %d of %d keyframes could not be placed yet (%s)",
                 chunk.index, len(reason), len(chunk), "; ".join(words),
             )  # fmt: skip
-        return SfmEstimate(priors, reason, found.attempts)
+        return SfmEstimate(priors, reason, found.attempts, notes)
 
 
 def chunk_pieces(
@@ -145,7 +151,9 @@ def chunk_pieces(
     features = [read_features(frame) for frame in chunk.frames]
     pairs = verified_pairs(features, config.offsets)
     keypoints = [pixel_array(f) for f in features]
-    return sound_pieces(keypoints, pairs, camera, config.smallest, config.retries, config.seed)
+    # two to four images are all that some have
+    smallest = min(config.smallest, max(2, len(chunk) // 2))
+    return sound_pieces(keypoints, pairs, camera, smallest, config.retries, config.seed)
 
 
 def focal_vote(
@@ -169,15 +177,25 @@ def _agree(start: MappingCamera, votes: Sequence[FocalVote], group: int) -> tupl
     return agreed, f"camera {group}: focal {focal:.1f} px from {len(votes)} chunks ({said})"
 
 
-def _warn_of_slight_motion(chunk: Chunk, models: Sequence[SparseModel], camera: MappingCamera) -> None:
+def _guessed(start: MappingCamera, group: int) -> str:
+    focal = start.intrinsics[0]
+    return (
+        f"camera {group}: neither the files nor an option tell the focal: mapping begins with "
+        f"{focal:.1f} px, {focal / max(start.size):.2f} times the longer side; "
+        "--intrinsics would mend a wrong guess"
+    )
+
+
+def _slight_motion(chunk: Chunk, models: Sequence[SparseModel], camera: MappingCamera) -> tuple[str, ...]:
     spread = [float(np.median(ray_spread(model))) for model in models if len(model.points)]
-    if spread and max(spread) < _WELL_SEEN / 2:
-        log.warning(
-            "chunk %d: the camera moved so little (points are seen within about %.1f degrees) that distances "
-            "are rough%s; film while walking sideways for better ones",
-            chunk.index, np.degrees(max(spread)) * 12**0.5,
-            "" if camera.fixed else " and the focal is a guess, which --intrinsics would mend",
-        )  # fmt: skip
+    if not spread or max(spread) >= _WELL_SEEN / 2:
+        return ()
+    angle = np.degrees(max(spread)) * 12**0.5
+    guess = "" if camera.fixed else " and the focal is a guess, which --intrinsics would mend"
+    return (
+        f"chunk {chunk.index}: the camera moved so little (points are seen within about {angle:.1f} degrees) "
+        f"that distances are rough{guess}; film while walking sideways for better ones",
+    )
 
 
 def _reasons(chunk: Chunk, found: ChunkPieces) -> dict[int, str]:

@@ -18,6 +18,8 @@ CAMERA = 1
 """The one camera's number in every model."""
 FOCAL_RANGE = (0.3, 4.0)
 """In image lengths: a focal outside of this is no camera that people film with."""
+HANDFUL = 5
+"""Images below which any two may be all that there is."""
 T = TypeVar("T")
 
 _SLIGHT_START, _SLIGHT_ANGLE = 0.25, 0.1
@@ -95,6 +97,9 @@ def run_mapper(
     """What `read` takes from each model that pycolmap's mapper makes of matches, all of one camera."""
     import pycolmap
 
+    if len(keypoints) < HANDFUL:
+        # of a handful of images most points are seen by two, and two may be all that overlap
+        options.min_model_size, options.triangulation.ignore_two_view_tracks = 2, False
     geometries = ((pair, _matched(pair)) for pair in pairs)
     return run_pipeline(keypoints, geometries, camera, partial(pycolmap.IncrementalPipeline, options), read)
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from geoweaver.priors.sfm_check import Pixels
-from geoweaver.priors.sfm_mapping import MappingCamera
+from geoweaver.priors.sfm_mapping import HANDFUL, MappingCamera
 from geoweaver.priors.sfm_pairs import VerifiedPair
 
 _STILL_PX = 2.0
@@ -84,8 +84,8 @@ def chunk_motion(pairs: Sequence[VerifiedPair], motions: Sequence[PairMotion], k
         return Motion.NO_TEXTURE
     frames = {pair.a for pair in pairs} | {pair.b for pair in pairs}
     still = bool(motions) and np.quantile([m.shift for m in motions], 0.95) < _STILL_PX
-    # two frames alone are too few to tell overlap by, yet may be seen to be alike
-    if len(frames) < max(3, len(keypoints) / 10) and not (still and len(frames) == len(keypoints)):
+    # of a handful of images two that overlap are worth having
+    if len(frames) < max(2 if len(keypoints) < HANDFUL else 3, len(keypoints) / 10):
         return Motion.NO_OVERLAP
     if still:
         return Motion.STILL
