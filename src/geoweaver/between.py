@@ -25,7 +25,7 @@ from geoweaver.localisation import (
 from geoweaver.results import DepthSource, MatchSource
 from geoweaver.store import Store, artifact_key, cached_noun, digest_of, restore
 
-VERSION = 4
+VERSION = 5
 STAGE = "between"
 MOST_PER_EDGE = 400
 """Matches of one edge that help to place a frame."""
@@ -220,8 +220,11 @@ class _LocateGap:
             if keyframe is not None:
                 for frame, pixel, points in self._tracked(keyframe, order):
                     known[frame].append(Seen(keyframe, pixel, points.world))
-        for frame in gap.frames:
-            known[frame] += self._matched(frame)
+        touched = torch.isin(self.graph.edges, torch.tensor(gap.frames)).any(1).nonzero().squeeze(1).tolist()
+        placed = set(self.depths.frames) if touched else set()
+        for edge in touched:
+            for frame in set(self.graph.edges[edge].tolist()) & set(gap.frames):
+                known[frame] += self._matched(edge, frame, placed)
         found = {f: self._camera(f, known[f]) for f in gap.frames}
         return _table({f: one for f, one in found.items() if one is not None})
 
@@ -255,22 +258,20 @@ class _LocateGap:
                 return
             yield frame, guess, points
 
-    def _matched(self, frame: int) -> list[Seen]:
-        """Pixels of the frame matched with placed keyframes, and their points' places."""
-        out, seen = [], set(self.depths.frames)
-        for edge in (self.graph.edges == frame).any(1).nonzero().squeeze(1).tolist():
-            i, j = self.graph.edges[edge].tolist()
-            other = j if i == frame else i
-            if other not in seen:
-                continue
-            found = self.matches.read(edge)
-            there, here = (found.pixel_j, found.pixel_i) if i == frame else (found.pixel_i, found.pixel_j)
-            step = max(1, len(found) // MOST_PER_EDGE)
-            there, here = there[::step].double(), here[::step].double()
-            camera = self.result.cam_from_world[other]
-            points = known_points(there, self.frames.size, self.depths.read(other), camera)
-            out.append(Seen(other, here[points.row], points.world))
-        return out
+    def _matched(self, edge: int, frame: int, placed: set[int]) -> list[Seen]:
+        """Pixels of the frame matched with a placed keyframe, and their points' places."""
+        i, j = self.graph.edges[edge].tolist()
+        other = j if i == frame else i
+        if other not in placed:
+            return []
+        found = self.matches.read(edge)
+        there, here = (found.pixel_j, found.pixel_i) if i == frame else (found.pixel_i, found.pixel_j)
+        step = max(1, len(found) // MOST_PER_EDGE)
+        there, here = there[::step].double(), here[::step].double()
+        points = known_points(
+            there, self.frames.size, self.depths.read(other), self.result.cam_from_world[other]
+        )
+        return [Seen(other, here[points.row], points.world)]
 
     def _image(self, frame: int) -> np.ndarray | None:
         assert self.frames.pixels is not None

@@ -41,7 +41,7 @@ class SfmConfig:
     """Chunks that vote on a camera's focal where it is not given."""
     sweep: SweepConfig = field(default_factory=SweepConfig)
     seed: int = 0
-    version: int = 18
+    version: int = 19
     """Goes up when the same settings make something else of the same input."""
 
 
