@@ -12,34 +12,24 @@ from geoweaver.assembly.trust import TrustConfig
 from geoweaver.between import VERSION as BETWEEN_VERSION
 from geoweaver.between import locate_rest
 from geoweaver.clock import Clock
-from geoweaver.datatypes import Frames, Reconstruction, ViewGraph
-from geoweaver.engine import Engine, find_engine, stage_progress
+from geoweaver.datatypes import Frames, Reconstruction
+from geoweaver.engine import Engine, find_engine
 from geoweaver.engine.local import available_cores
 from geoweaver.errors import ConfigError, DegenerateError
 from geoweaver.export.run_folder import RunRecord
 from geoweaver.features import FeatureConfig, compute_features, find_retriever
-from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, rescale_run, save_run
+from geoweaver.finished import PIECE, STAGE, RunDepths, RunMatches, SavedRun, rescale_run
 from geoweaver.formats.files import place
 from geoweaver.frames import FramesConfig, KeyframeConfig, keep_pixels, open_frames, select_keyframes
 from geoweaver.frames.chunks import check_chunk_size
 from geoweaver.graph import GraphConfig
-from geoweaver.lens_field import LensFields, same_fields
 from geoweaver.matching import SamplingConfig
 from geoweaver.matching.protocol import find_matcher
 from geoweaver.outputs import OutputConfig, forget_outputs, write_outputs
-from geoweaver.polishing import VERSION as POLISH_VERSION
-from geoweaver.polishing import polish_run, worse
 from geoweaver.priors import find_prior
 from geoweaver.priors.lens import LensConfig
 from geoweaver.scale import KnownScale
-from geoweaver.stages import (
-    MatchShards,
-    chunk_priors,
-    cut_chunks,
-    dense_matches,
-    gather_observations,
-    view_graph,
-)
+from geoweaver.stages import chunk_priors, cut_chunks, dense_matches, view_graph
 from geoweaver.store import (
     NOT_IN_KEY,
     Costs,
@@ -47,21 +37,17 @@ from geoweaver.store import (
     Store,
     artifact_key,
     cached_noun,
-    digest_of,
     forget_costs,
 )
 from geoweaver.straightening import straighten
 from geoweaver.track_adjustment import PolishConfig
+from geoweaver.turns import VERSION, Material, facts, weave_in_turns
 from geoweaver.unplaced import require_pieces, why_unplaced
-from geoweaver.weave import WeaveConfig, weave
+from geoweaver.weave import WeaveConfig
 
 log = logging.getLogger(__name__)
 MOST_NOTES = 5
 """Notes on the input that are logged; run.json has all of them."""
-TURNS = ("second", "third")
-"""Of the stages, on matches that are straighter every time."""
-VERSION = 14
-"""Goes up when the weave makes something else of the same input."""
 
 
 def _from_pixels() -> WeaveConfig:
@@ -123,9 +109,9 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         _named_in_errors(input),
     ):
         frames = select_keyframes(frames, config.keyframes, store=store, engine=engine)
-        clock.lap("frames", [_facts(frames), config.keyframes])
+        clock.lap("frames", [facts(frames), config.keyframes])
         frames = straighten(frames, config.frames, config.lens, config.features, store, engine)
-        clock.lap("lens", [_facts(frames), config.lens, config.features], frames.notes)
+        clock.lap("lens", [facts(frames), config.lens, config.features], frames.notes)
         frames = keep_pixels(frames, store, engine)
         features = compute_features(frames, store, config.features, engine)
         seen = [features.key(frame) for frame in frames.keyframe.nonzero()[:, 0].tolist()]
@@ -139,23 +125,8 @@ def reconstruct(input: Path, out: Path, config: Config, overwrite: bool = False)
         priors = chunk_priors(frames, features, chunks, store, crew, prior, config.prior, workers)
         clock.lap("priors", [_named(config.prior)[0], priors.places], priors.notes)
         require_pieces(priors)
-        woven, key = _weave(frames, graph, matches, priors, None, config, store)
-        clock.lap("weave", key)
-        woven, key = _polish(frames, woven, key, config, store)
-        clock.lap("polish", key)
-        for turn in TURNS[: config.polish.again]:
-            if woven.lenses is None:
-                break
-            again, own = _weave(frames, graph, matches, priors, woven.lenses, config, store)
-            clock.lap(f"{turn} weave", own)
-            again, own = _polish(frames, again, own, config, store)
-            clock.lap(f"{turn} polish", own)
-            if worse(again, woven):
-                break
-            settled = same_fields(again.lenses, woven.lenses)
-            woven, key = again, own
-            if settled:
-                break
+        made_from = Material(frames, graph, matches, priors)
+        woven, key = weave_in_turns(made_from, config.weave, config.polish, config.seed, store, clock)
         saved, key = _complete(frames, woven, key, config, store, engine)
         clock.lap("frames between", key)
         settings = replace(config, frames=config.frames.found_from_anywhere())
@@ -226,54 +197,6 @@ def _workers(config: Config, part: object = None) -> int:
     workers = config.workers or available_cores()
     most = getattr(part, "most_workers", None)
     return workers if most is None else min(workers, most)
-
-
-def _weave(
-    frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, lenses: LensFields | None,
-    config: Config, store: Store,
-) -> tuple[SavedRun, str]:  # fmt: skip
-    """Test-Time Adaptation, and what is kept of it."""
-    key = weave_key(frames, graph, matches, priors, lenses, config)
-
-    def compute() -> SavedRun:
-        observations = gather_observations(priors, frames.size)
-        calibrated = all(camera.calibrated for camera in frames.cameras)
-        with stage_progress("weave", None):
-            woven = weave(
-                observations, graph, matches.load(), priors.read, frames.camera, calibrated,
-                config.weave, config.seed, lenses,
-            )  # fmt: skip
-        saved = save_run(frames, graph, woven, config.weave, priors, matches.places, matches.first_edge)
-        return replace(saved, lenses=lenses)
-
-    return cached_noun(store, SavedRun, "weave", "run", key, compute)[0], key
-
-
-def weave_key(
-    frames: Frames, graph: ViewGraph, matches: MatchShards, priors: PriorStore, lenses: LensFields | None,
-    config: Config,
-) -> str:  # fmt: skip
-    """Changes with all that the kept run is made from."""
-    inputs = [digest_of(part) for part in (_facts(frames), graph, matches.places, priors.places, lenses)]
-    return artifact_key("weave", VERSION, [config.weave, config.seed], inputs)
-
-
-def _facts(frames: Frames) -> Frames:
-    """What a key holds of the frames: digests stand for pixels and masks."""
-    return replace(frames, pixels=None, masks=None, notes=())
-
-
-def _polish(frames: Frames, woven: SavedRun, key: str, config: Config, store: Store) -> tuple[SavedRun, str]:
-    """Bundle adjustment of tracks, after the last stage of the weave."""
-    if config.weave.stages < 3 or not config.polish.polish:
-        return woven, key
-    own = artifact_key("polish", POLISH_VERSION, [config.polish], [key])
-
-    def compute() -> SavedRun:
-        with stage_progress("polish", None):
-            return polish_run(frames, woven, config.polish, store)
-
-    return cached_noun(store, SavedRun, "polish", "run", own, compute)[0], own
 
 
 def _complete(

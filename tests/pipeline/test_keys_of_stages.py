@@ -16,11 +16,12 @@ from geoweaver.graph import GraphConfig
 from geoweaver.lens_field import no_fields
 from geoweaver.models import GPM, save_gpm
 from geoweaver.models.families import GPMConfig
-from geoweaver.pipeline import Config, weave_key
+from geoweaver.pipeline import Config
 from geoweaver.priors import find_prior
 from geoweaver.priors.protocol import ReadFeatures
 from geoweaver.stages import MatchShards, _identity, _named, chunk_priors, cut_chunks, view_graph
 from geoweaver.store import PriorStore, Store, digest_of
+from geoweaver.turns import Material, weave_key
 
 COUNT = 8
 CAMERA = Camera("PINHOLE", (50.0, 50.0, 32.0, 24.0), 64, 48, rectified=(50.0, 50.0, 32.0, 24.0))
@@ -50,10 +51,9 @@ def key(store: Store, frames: Frames = FRAMES, graph: ViewGraph = GRAPH, **chang
     matches = changed.get("matches", (("shard-0", "a"),))
     priors = changed.get("priors", (("chunk-0", "b", 0),))
     shards = MatchShards(store, matches, (0,))
-    return weave_key(
-        frames, graph, shards, PriorStore(store, "priors", priors), changed.get("lenses"),
-        changed.get("config", Config()),
-    )  # fmt: skip
+    config = changed.get("config", Config())
+    material = Material(frames, graph, shards, PriorStore(store, "priors", priors))
+    return weave_key(material, changed.get("lenses"), config.weave, config.seed)
 
 
 @pytest.fixture
