@@ -114,13 +114,13 @@ def main() -> None:
     parser.add_argument("--colmap", choices=("kept", "fresh", "known", "none"), default="kept")
     parser.add_argument("--fresh", dest="colmap", action="store_const", const="fresh", help="--colmap fresh")
     options = parser.parse_args()
-    rows = [r for r in saved_rows("sequences") if r["sequence"] not in options.sequences]
+    rows = saved_rows("sequences")
     with tempfile.TemporaryDirectory() as scratch:
         out = options.out or Path(scratch)
         for subject in find_subjects(options.sequences, out):
             row = run_one(subject, out / subject.name, options.max_frames)
             row |= peer(subject, options.colmap)
-            rows.append(row)
+            rows = [r for r in rows if r["sequence"] != subject.name] + [row]
             print_table([{k: r.get(k) for k in SHOWN} for r in rows if r["sequence"] in options.sequences])
             write_results("sequences", rows)
 
