@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 SAMPLE_SECONDS = 0.2
 """How often memory is looked at; peaks of this process between two looks are known all the same."""
 NOTE_SECONDS = 5.0
-"""How often it is written down what the part under way has cost: all that a killed session forgets."""
+"""How often it is written down what the part under way has cost: all that a killed attempt forgets."""
 MIB = 2**20
 _PROC = Path("/proc")
 
@@ -58,7 +58,7 @@ class Clock:
 
     @contextmanager
     def kept_in(self, costs: Costs) -> Iterator[None]:
-        """Laps add to what earlier sessions took, and what this one takes is known even if it is killed."""
+        """Laps add to what earlier attempts took, and what this one takes is known even if it is killed."""
         self._costs = costs
         try:
             yield

@@ -1,4 +1,4 @@
-"""What a part of a run took: its own seconds, its own memory, that of its workers, in all its sessions."""
+"""What a part of a run took: its own seconds, its own memory, that of its workers, in all its attempts."""
 
 import os
 import subprocess
@@ -111,7 +111,7 @@ def test_what_killed_sessions_did_of_a_part_counts(tmp_path: Path) -> None:
         killed = Costs(tmp_path, "settings")
         killed.finish("frames", Cost(1.0))
         for seconds in (2.0, 5.0):
-            # of the same session: the later word holds
+            # of the same attempt: the later word holds
             killed.note(Cost(seconds, 100 * (3 - k), 7))
     changed = Costs(tmp_path, "other settings")
     assert changed.finish("frames", Cost(1.0)).seconds == 1.0
@@ -136,7 +136,7 @@ def test_a_clock_goes_on_where_a_killed_one_stopped(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(clock_module, "NOTE_SECONDS", 0.05)
     monkeypatch.setattr(clock_module, "SAMPLE_SECONDS", 0.01)
 
-    def session(*parts: tuple[str, float], killed: bool) -> Clock:
+    def attempt(*parts: tuple[str, float], killed: bool) -> Clock:
         with Clock() as clock, clock.kept_in(Costs(tmp_path, "settings")):
             for name, seconds in parts:
                 time.sleep(seconds)
@@ -147,12 +147,12 @@ def test_a_clock_goes_on_where_a_killed_one_stopped(tmp_path: Path, monkeypatch:
                 clock._costs = None
         return clock
 
-    session(("frames", 0.2), killed=True)
-    clock = session(("frames", 0.0), ("matches", 0.01), killed=False)
+    attempt(("frames", 0.2), killed=True)
+    clock = attempt(("frames", 0.0), ("matches", 0.01), killed=False)
     frames, matches = clock.laps
     assert frames.seconds >= 0.2 and matches.seconds > 0.2, "noted at least once in its 0.4 seconds"
     assert clock.total() == frames.seconds + matches.seconds and clock.largest() > MIB
-    again = session(("frames", 0.0), ("matches", 0.0), killed=False)
+    again = attempt(("frames", 0.0), ("matches", 0.0), killed=False)
     assert again.laps == clock.laps
 
 

@@ -1,4 +1,4 @@
-"""What the parts of a run have cost over all sessions that worked on it: kept beside the artifacts."""
+"""What the parts of a run have cost over all attempts that worked on it: kept beside the artifacts."""
 
 import json
 import logging
@@ -49,7 +49,7 @@ class Costs:
         return self._done[key]
 
     def note(self, cost: Cost) -> None:
-        """What the part under way has cost up to now in this session, which may be killed at any moment."""
+        """What the part under way has cost up to now in this attempt, which may be killed at any moment."""
         so_far = self._begun.get(self._next, Cost()) + cost
         self._write({**self._begun, self._next: so_far})
 
@@ -67,14 +67,14 @@ def forget_costs(folder: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, dict[str, Cost]]:
-    """What earlier sessions wrote; they may have been of another version."""
+    """What earlier attempts wrote; they may have been of another version."""
     try:
         saved = json.loads(path.read_text())
         return {part: {key: _cost(*row) for key, row in saved[part].items()} for part in ("done", "begun")}
     except FileNotFoundError:
         pass
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as damage:
-        log.warning("%s cannot be read (%s): what earlier sessions took is not known", path, damage)
+        log.warning("%s cannot be read (%s): what earlier attempts took is not known", path, damage)
     return {"done": {}, "begun": {}}
 
 
